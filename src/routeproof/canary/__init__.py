@@ -1,0 +1,1 @@
+"""The live gateway: relay, split, sampling, scoring, sequential tests, rollback."""

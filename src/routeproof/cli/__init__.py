@@ -1,0 +1,1 @@
+"""One small file per command: read, call one job, print."""

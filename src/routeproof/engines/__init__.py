@@ -1,0 +1,1 @@
+"""One adapter per engine: read-back, metric names, per-request details, launch."""

@@ -1,0 +1,1 @@
+"""Seven questions; each turns metrics and statistics into a result with its numbers."""

@@ -1,0 +1,1 @@
+"""The function behind each command: reads, calls the rooms in order, returns."""

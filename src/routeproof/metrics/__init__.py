@@ -1,0 +1,1 @@
+"""Vectorised functions from records to numbers; one visible table (`table.METRICS`)."""

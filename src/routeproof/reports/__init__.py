@@ -1,0 +1,1 @@
+"""Shows a judgement: terminal, HTML, Markdown, JUnit, JSON. Computes nothing."""

@@ -1,0 +1,1 @@
+"""Routes: inventory, diff, change classes, parity, pairing lock."""

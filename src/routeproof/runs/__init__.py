@@ -1,0 +1,1 @@
+"""Does the I/O: streaming client, schedule, interleaved arms, launch, telemetry."""

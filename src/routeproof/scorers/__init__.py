@@ -1,0 +1,1 @@
+"""Text to score: each task's own ruler, one small pure function each."""

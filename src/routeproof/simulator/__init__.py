@@ -1,0 +1,1 @@
+"""The simulated engine, its dialects and its faults."""

@@ -1,0 +1,1 @@
+"""Statistics of "no worse": knows nothing of requests, only of arrays."""

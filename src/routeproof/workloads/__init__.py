@@ -1,0 +1,1 @@
+"""Cases, arrival processes, importers of public data sets and traces, fingerprint."""
