@@ -1,0 +1,48 @@
+# Two commands do all set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: help demo test quick check env engine lock zoo bench docs clean
+
+help:           ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+
+demo: $(READY)  ## qualify a real speculative route of a real engine on this CPU
+	$(BIN)/routeproof demo
+
+test: $(READY) engine  ## the whole test suite
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+quick: $(READY) ## the tests that take no time
+	$(BIN)/pytest -n $(WORKERS) -m "not slow and not engine and not browser"
+
+check: $(READY) ## lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+env: $(READY)   ## the environment in .venv
+
+$(READY): requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; try make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+engine: $(READY) ## fetch llama-server and the demo's model into the cache
+	$(BIN)/routeproof engine
+
+lock:           ## pin the dependencies anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --no-annotate pyproject.toml -o requirements/core.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --all-extras pyproject.toml requirements/dev.in -o requirements/dev.lock
+
+clean:          ## remove what the commands above made here
+	rm -rf $(VENV) .cache dist site

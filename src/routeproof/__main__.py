@@ -1,0 +1,5 @@
+"""``python -m routeproof``."""
+
+from routeproof.cli import main
+
+main()
