@@ -1,0 +1,138 @@
+"""All that a gate may read. Built once from a run folder by ``jobs.judge``."""
+
+import msgspec
+
+from routeproof.gates.facts import (
+    EqualityRow,
+    Flip,
+    LatencyRow,
+    LengthRow,
+    LoadRow,
+    MemoryRow,
+    QualityRow,
+    RatioRow,
+    Row,
+    TimeBin,
+    TrendRow,
+    ValidityRow,
+)
+from routeproof.proof.policy import (
+    MemorySpec,
+    PerformanceSpec,
+    PolicySpec,
+    QualityGateSpec,
+    RollbackSpec,
+)
+from routeproof.routes.inventory import RouteDiff
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of the evidence."""
+
+
+class Agreed(_Part, frozen=True, kw_only=True):
+    """What was agreed before the run: the judged parts of the proof file."""
+
+    quality: tuple[QualityGateSpec, ...] = ()
+    classes_required: dict[str, int] = {}
+    performance: PerformanceSpec = PerformanceSpec()
+    memory: MemorySpec = MemorySpec()
+    policy: PolicySpec = PolicySpec()
+    rollback: RollbackSpec = RollbackSpec()
+    temperature: float = 0.0
+    trials: int = 1
+
+
+class Quality(_Part, frozen=True, kw_only=True):
+    """Answers compared pair by pair.
+
+    ``outcomes``: rows of (arm, phase, outcome, count). ``guard``: rows of the
+    degeneration guard (check, baseline, candidate, p_value, tripped, reason).
+    """
+
+    rows: tuple[QualityRow, ...] = ()
+    flips: tuple[Flip, ...] = ()
+    flips_total: int = 0
+    equality: tuple[EqualityRow, ...] = ()
+    lengths: tuple[LengthRow, ...] = ()
+    outcomes: tuple[Row, ...] = ()
+    guard: tuple[Row, ...] = ()
+    confusion: tuple[Row, ...] = ()
+
+
+class Speed(_Part, frozen=True, kw_only=True):
+    """Times and rates of the arms.
+
+    ``matched_length``: the paired ratio of request latency among pairs of equal
+    output length. ``prefill_share``: share of request latency before the first
+    token on the baseline. ``median_output_tokens``: of the baseline.
+    """
+
+    latencies: tuple[LatencyRow, ...] = ()
+    ratios: tuple[RatioRow, ...] = ()
+    loads: tuple[LoadRow, ...] = ()
+    matched_length: RatioRow | None = None
+    length_ratio: RatioRow | None = None
+    prefill_share: float | None = None
+    median_output_tokens: float | None = None
+    cached_share: dict[str, float | None] = {}
+
+
+class Acceptance(_Part, frozen=True, kw_only=True):
+    """Speculation of the candidate.
+
+    ``overall`` has the keys of ``metrics.acceptance`` (``tokens_per_pass``,
+    ``acceptance_rate``, ...); ``tables`` hold rows ``by_position``, ``by_class``,
+    ``by_length``, ``by_concurrency``, ``by_uptime``; ``identities`` the checks of the
+    counts among themselves, each true when it holds.
+    """
+
+    overall: dict[str, float | None] = {}
+    tables: dict[str, tuple[Row, ...]] = {}
+    identities: dict[str, bool] = {}
+    source: str = "none"
+    is_synthetic: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Stability(_Part, frozen=True, kw_only=True):
+    """Memory, restarts and trends.
+
+    ``events``: rows of (arm, name, count), such as crashes, restarts, preemptions,
+    http_5xx, timeouts, stuck streams.
+    """
+
+    memory: tuple[MemoryRow, ...] = ()
+    trends: tuple[TrendRow, ...] = ()
+    events: tuple[Row, ...] = ()
+    timeline: tuple[TimeBin, ...] = ()
+    soak_s: float | None = None
+    has_telemetry: bool = False
+
+
+class Evidence(_Part, frozen=True, kw_only=True):
+    """All that a gate may read, and all that a report shows beside the gates.
+
+    Attributes:
+        parity: What is wrong with the pair of routes, one sentence each; empty = fine.
+        workload_matches: Both arms were sent the same cases and parameters.
+        is_interleaved: Baseline and candidate blocks alternate in time.
+        has_control: The baseline also ran against itself (A/A).
+        validity: Checks of the client.
+        notes: What a reader should know and no gate asks.
+    """
+
+    agreed: Agreed
+    routes: RouteDiff | None = None
+    parity: tuple[str, ...] = ()
+    workload_matches: bool | None = None
+    is_interleaved: bool | None = None
+    has_control: bool = False
+    validity: tuple[ValidityRow, ...] = ()
+    quality: Quality = Quality()
+    speed: Speed = Speed()
+    acceptance: Acceptance = Acceptance()
+    stability: Stability = Stability()
+    launch_declared: bool = False
+    maturity: str | None = None
+    notes: tuple[str, ...] = ()
