@@ -64,7 +64,8 @@ class SqliteStore:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute(
                 "CREATE TABLE IF NOT EXISTS state"
-                " (name TEXT PRIMARY KEY, revision INTEGER NOT NULL, body BLOB NOT NULL)"
+                " (name TEXT PRIMARY KEY, revision INTEGER NOT NULL,"
+                " body BLOB NOT NULL)"
             )
             db.execute(
                 "CREATE TABLE IF NOT EXISTS audit"
