@@ -1,0 +1,214 @@
+"""The main job on the embedded default: a real engine, a real model, this CPU."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from routeproof.engines.embedded import MODEL, Embedded
+from routeproof.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A candidate the demo offers.
+
+    Attributes:
+        summary: One line for ``routeproof demo --help``.
+        fields: Route fields of the candidate, as YAML below ``candidate:``.
+        arguments: What its launch command adds; ``{model}`` is the model file.
+    """
+
+    summary: str
+    fields: str
+    arguments: tuple[str, ...]
+
+
+VARIANTS: dict[str, Variant] = {
+    "ngram": Variant(
+        summary="n-gram speculation: drafts are copied from the text so far",
+        fields="""\
+  speculation:
+    method: ngram-simple
+    draft_tokens: 16
+    placement: same_device
+    options: {ngram_size_n: 3, ngram_size_m: 16}
+  changes: [speculation]
+""",
+        arguments=(
+            "--spec-type", "ngram-simple",
+            "--spec-ngram-simple-size-n", "3",
+            "--spec-ngram-simple-size-m", "16",
+        ),
+    ),
+    "draft": Variant(
+        summary="a draft model as large as its target: it costs more than it saves",
+        fields=f"""\
+  speculation:
+    method: draft-simple
+    draft: {{model: {MODEL.member}, revision: "sha256:{MODEL.sha256}"}}
+    draft_tokens: 4
+    placement: same_device
+  changes: [speculation]
+""",
+        arguments=(
+            "--spec-type", "draft-simple",
+            "--spec-draft-model", "{model}",
+            "--spec-draft-n-max", "4",
+            "--spec-draft-device", "none",
+        ),
+    ),
+    "kv": Variant(
+        summary="a 4-bit KV cache: lossy, so quality has to be proven",
+        fields="""\
+  kv_cache: q4_0
+  changes: [kv_cache]
+""",
+        arguments=("-ctk", "q4_0", "-ctv", "q4_0", "--flash-attn", "on"),
+    ),
+    "same": Variant(
+        summary="the baseline again: a proof that no difference is invented",
+        fields="  changes: []\n",
+        arguments=(),
+    ),
+}  # fmt: skip
+
+_PROOF = """\
+# Written by `routeproof demo {name}`: {summary}.
+# Run it again with `routeproof qualify {file}`.
+baseline:
+  model: smollm2-135m
+  revision: "sha256:{sha256}"
+  engine: {{name: llama.cpp, version: "{version}", maturity: release}}
+  weights: q4_1
+  kv_cache: f16
+  tokenizer: {{name: {member}, revision: "sha256:{sha256}"}}
+  hardware: {{device: cpu, count: 1, topology: single}}
+  context_limit_tokens: 2048
+  launch:
+    command:
+{baseline}
+candidate:
+  like: baseline
+{fields}  launch:
+    command:
+{candidate}
+
+workload:
+  cases: [golden]
+  max_cases: {cases}
+  classes_required: {{{required}}}
+  sampling: {{temperature: 0}}
+  load:
+    cache: cold
+    block_size: 8
+    warmup_requests: 2
+    quality: {{concurrency: [1]}}
+    latency: {{concurrency: [1], requests: {latency}}}
+    sweep: {{concurrency: [2], requests: {sweep}}}
+
+# Tolerances a 6-minute run can decide: with no flip at all, {cases} pairs
+# exclude a loss of more than {tolerance_share:.0%}, and a class of {smallest} one of
+# more than {class_tolerance_share:.0%}.
+quality:
+  - {{metric: task_score, tolerance: {tolerance_share}}}
+performance:
+  slo:
+    time_to_first_token_s: {{p95: 5.0}}
+    request_latency_s: {{p95: 30.0}}
+  gain: {{metric: output_token_throughput, at_least: 1.05}}
+  worse_tolerance_ratio: 1.1
+memory: {{peak_bytes_ratio_max: 1.5}}
+policy: {{alpha: 0.05}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSize:
+    """How much the demo sends."""
+
+    cases: int = 108
+    latency: int = 24
+    sweep: int = 24
+    required_per_class: int = 8
+    tolerance_share: float = 0.03
+    class_tolerance_share: float = 0.25
+
+
+def demo_proof(
+    name: str, embedded: Embedded, file: Path, *, size: DemoSize | None = None
+) -> str:
+    """The text of the demo's proof file.
+
+    Args:
+        name: A key of ``VARIANTS``.
+        embedded: Where the engine and the model are.
+        file: The path the text will be written to, for its first comment.
+        size: How much to send.
+
+    Raises:
+        ConfigError: There is no such variant.
+    """
+    variant = VARIANTS.get(name)
+    if variant is None:
+        raise ConfigError(
+            f"there is no demo `{name}`", hint=f"choose one of {', '.join(VARIANTS)}"
+        )
+    chosen = size or DemoSize()
+    return _PROOF.format(
+        name=name,
+        summary=variant.summary,
+        file=file,
+        sha256=MODEL.sha256,
+        member=MODEL.member,
+        version=embedded.server_version.removeprefix("version: "),
+        baseline=_command(embedded, ()),
+        candidate=_command(embedded, variant.arguments),
+        fields=variant.fields,
+        cases=chosen.cases,
+        required=", ".join(
+            f"{c}: {chosen.required_per_class}" for c in REQUIRED_CLASSES
+        ),
+        latency=chosen.latency,
+        sweep=chosen.sweep,
+        tolerance_share=chosen.tolerance_share,
+        class_tolerance_share=chosen.class_tolerance_share,
+        smallest=chosen.required_per_class,
+    )
+
+
+REQUIRED_CLASSES = (
+    "factual_qa",
+    "arithmetic",
+    "extraction",
+    "tool_call",
+    "copy_edit",
+    "classification",
+    "refusal",
+    "long_form",
+    "multi_turn",
+)
+
+
+def _command(embedded: Embedded, arguments: tuple[str, ...]) -> str:
+    parts = [
+        str(embedded.server),
+        "-m", str(embedded.model),
+        "-a", "smollm2-135m",
+        "--host", "127.0.0.1",
+        "--port", "{port}",
+        "-np", "2",
+        "-c", "4096",
+        "-t", "2",
+        "--device", "none",
+        "--jinja",
+        "--metrics",
+        "--slots",
+        "--no-webui",
+        "--no-cache-prompt",
+        "--cache-ram", "0",
+        *(a.replace("{model}", str(embedded.model)) for a in arguments),
+    ]  # fmt: skip
+    return "\n".join(f"      - {_quoted(part)}" for part in parts)
+
+
+def _quoted(part: str) -> str:
+    return '"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"'
