@@ -1,6 +1,6 @@
 """The release sheet: what is being shipped, how far it was proven, how to go back."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from routeproof.gates.facts import Row
 from routeproof.gates.result import Status
@@ -117,7 +117,7 @@ def _search(judgement: Judgement) -> Iterator[str]:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     yield from table(
         tuple(name.replace("_", " ") for name in columns),
-        (tuple(cellwords(name, row.get(name)) for name in columns) for row in rows),
+        (tuple(cell_text(name, row.get(name)) for name in columns) for row in rows),
     )
 
 
