@@ -1,0 +1,55 @@
+"""From the checks of a gate to the gate's own status."""
+
+from collections.abc import Sequence
+
+from routeproof.gates.facts import Row
+from routeproof.gates.result import Check, Flag, GateName, GateResult, Status
+
+
+def gate_result(
+    gate: GateName,
+    checks: Sequence[Check],
+    *,
+    passed: str,
+    flags: Sequence[Flag] = (),
+    hints: Sequence[str] = (),
+    tables: dict[str, list[Row]] | None = None,
+) -> GateResult:
+    """Fold checks into one status: the worst required one.
+
+    A failed check fails the gate whether it was required or not (what nobody asked
+    for and is shown to be bad, is bad). Among the required ones inconclusive comes
+    before not measured, unless nothing at all was measured. ``passed`` is the reason
+    shown when nothing is open.
+    """
+    status = _status(checks)
+    first = next((c for c in _by_weight(checks) if c.status is status), None)
+    if status is Status.PASSED:
+        reason = passed
+    else:
+        reason = "nothing was measured" if first is None else first.reason
+    return GateResult(
+        gate=gate,
+        status=status,
+        reason=reason,
+        checks=tuple(checks),
+        flags=tuple(flags),
+        hints=tuple(hints),
+        tables=tables or {},
+    )
+
+
+def _status(checks: Sequence[Check]) -> Status:
+    if any(check.status is Status.FAILED for check in checks):
+        return Status.FAILED
+    required = [check.status for check in checks if check.required]
+    if not required or all(status is Status.NOT_MEASURED for status in required):
+        return Status.NOT_MEASURED
+    if all(status is Status.PASSED for status in required):
+        return Status.PASSED
+    return Status.INCONCLUSIVE
+
+
+def _by_weight(checks: Sequence[Check]) -> list[Check]:
+    """Required checks first, order kept otherwise."""
+    return sorted(checks, key=lambda check: not check.required)

@@ -1,0 +1,107 @@
+"""Gate 2: are the two routes, and what was sent to them, comparable?"""
+
+from routeproof.gates.evidence import Evidence
+from routeproof.gates.fold import gate_result
+from routeproof.gates.result import Check, Flag, GateResult, Status
+
+CACHED_SHARE_TOLERANCE = 0.1
+"""Arms whose shares of cached prompt tokens differ by more did different work."""
+
+
+def judge_parity(evidence: Evidence) -> GateResult:
+    """Whether everything but what ``changes`` names is equal.
+
+    Fails on an undeclared difference, on another workload, and on arms whose prompt
+    caches did different shares of the work. Without interleaving or without an A/A
+    control the noise of the stack is unknown: inconclusive.
+    """
+    if evidence.routes is None and evidence.workload_matches is None:
+        return GateResult(
+            gate="parity",
+            status=Status.NOT_MEASURED,
+            reason="the run tells neither its routes nor its workload",
+        )
+    checks = [
+        *_same_routes(evidence),
+        _same_workload(evidence.workload_matches),
+        _interleaved(evidence.is_interleaved),
+        _control(evidence.has_control),
+        *_same_cache(evidence.speed.cached_share),
+    ]
+    failed = {check.name for check in checks if check.status is Status.FAILED}
+    flags: list[Flag] = []
+    if any(name.startswith("same_routes") for name in failed):
+        flags.append("parity_broken")
+    if "same_workload" in failed:
+        flags.append("workload_differs")
+    return gate_result(
+        "parity",
+        checks,
+        flags=flags,
+        passed="equal except for what is being tested, interleaved, with a control",
+    )
+
+
+def _same_routes(evidence: Evidence) -> list[Check]:
+    if evidence.routes is None:
+        reason = "the run holds no inventory of its routes"
+        return [Check(name="same_routes", status=Status.NOT_MEASURED, reason=reason)]
+    if not evidence.parity:
+        intended = [c.field for c in evidence.routes.changes if c.intended]
+        what = f"only {', '.join(intended)}" if intended else "nothing"
+        reason = f"{what} differs, as declared"
+        return [Check(name="same_routes", status=Status.PASSED, reason=reason)]
+    return [
+        Check(name=f"same_routes[{i}]", status=Status.FAILED, reason=problem)
+        for i, problem in enumerate(evidence.parity)
+    ]
+
+
+def _same_workload(matches: bool | None) -> Check:
+    if matches is None:
+        status, reason = Status.INCONCLUSIVE, "the run does not tell what was sent"
+    elif matches:
+        status, reason = Status.PASSED, "both arms were sent the same cases"
+    else:
+        status, reason = Status.FAILED, "the arms were not sent the same cases"
+    return Check(name="same_workload", status=status, reason=reason)
+
+
+def _interleaved(is_interleaved: bool | None) -> Check:
+    if is_interleaved:
+        status, reason = Status.PASSED, "blocks of the arms alternate in time"
+    else:
+        status = Status.INCONCLUSIVE
+        reason = "the arms did not alternate in time: drift looks like a difference"
+    return Check(name="interleaved", status=status, reason=reason)
+
+
+def _control(has_control: bool) -> Check:
+    if has_control:
+        status, reason = Status.PASSED, "the baseline ran against itself (A/A)"
+    else:
+        status = Status.INCONCLUSIVE
+        reason = "no A/A control: the noise of the stack itself is unknown"
+    return Check(name="control", status=status, reason=reason)
+
+
+def _same_cache(cached_share: dict[str, float | None]) -> list[Check]:
+    baseline, candidate = cached_share.get("baseline"), cached_share.get("candidate")
+    if baseline is None or candidate is None:
+        return []
+    difference = candidate - baseline
+    is_close = abs(difference) <= CACHED_SHARE_TOLERANCE
+    return [
+        Check(
+            name="same_cache",
+            status=Status.PASSED if is_close else Status.FAILED,
+            reason=f"prompt tokens from cache: {baseline:.0%} on the baseline, "
+            f"{candidate:.0%} on the candidate",
+            kind="difference",
+            unit="1",
+            baseline=baseline,
+            candidate=candidate,
+            estimate=difference,
+            limit=CACHED_SHARE_TOLERANCE,
+        )
+    ]

@@ -1,0 +1,112 @@
+"""One quality question to one check: certified, harmed or undecided."""
+
+from routeproof.gates.facts import QualityRow
+from routeproof.gates.result import Check, Status
+from routeproof.stats.interval import NonInferiority
+
+
+def quality_check(row: QualityRow, alpha: float) -> Check:
+    """The status of one question, with every number it rests on.
+
+    A screened slice fails only when it is harmed after Holm's correction; a required
+    class with fewer units than asked is inconclusive however good it looks, and a
+    question with missing pairs passes only if it would with every one of them lost.
+    """
+    answer = row.answer
+    if answer is None or not row.units:
+        return _check(row, _unanswered(row))
+    status, reason, notes = _decide(row, answer, alpha)
+    return _check(row, (status, f"{_numbers(row, answer)}: {reason}", notes))
+
+
+_Told = tuple[Status, str, tuple[str, ...]]
+
+
+def _unanswered(row: QualityRow) -> _Told:
+    wanted = row.pairs_required
+    tail = f" of the {wanted} required" if wanted else ""
+    reason = f"no pair{tail} could be scored"
+    return Status.INCONCLUSIVE, reason, ()
+
+
+def _decide(row: QualityRow, answer: NonInferiority, alpha: float) -> _Told:
+    notes = () if answer.note is None else (answer.note,)
+    if _is_harmed(row, answer, alpha):
+        return Status.FAILED, _harm(row, answer), notes
+    if row.pairs_required and row.units < row.pairs_required:
+        reason = f"{row.pairs_required} are required"
+        return Status.INCONCLUSIVE, reason, notes
+    if answer.decision != "certified":
+        return Status.INCONCLUSIVE, _undecided(row, answer), notes
+    strict = row.with_missing_lost
+    if row.missing and (strict is None or strict.decision != "certified"):
+        reason = f"{row.missing} missing pairs could hide a larger loss"
+        return Status.INCONCLUSIVE, reason, notes
+    if answer.harm_p_value is not None and answer.harm_p_value <= alpha:
+        return Status.PASSED, "worse, within tolerance", (*notes, "worse")
+    return Status.PASSED, "within tolerance", notes
+
+
+def _is_harmed(row: QualityRow, answer: NonInferiority, alpha: float) -> bool:
+    if row.origin != "screening":
+        return answer.decision == "harmed"
+    adjusted = row.adjusted_harm_p
+    return answer.decision == "harmed" and adjusted is not None and adjusted <= alpha
+
+
+def _harm(row: QualityRow, answer: NonInferiority) -> str:
+    if row.origin == "screening":
+        return "harmed, also after correction for the slices looked at"
+    high = answer.interval.high
+    if high is not None and high < -answer.tolerance:
+        return "a loss larger than the tolerance is shown"
+    return "harm is shown and a loss larger than the tolerance is not excluded"
+
+
+def _undecided(row: QualityRow, answer: NonInferiority) -> str:
+    if answer.n_needed is not None and answer.n_needed > row.units:
+        return f"not powered: about {answer.n_needed} units decide it"
+    return "a loss larger than the tolerance is not excluded"
+
+
+def _numbers(row: QualityRow, answer: NonInferiority) -> str:
+    points = f"{answer.estimate * 100:+.1f} points"
+    low, high = answer.interval.low, answer.interval.high
+    if low is not None and high is not None:
+        points += f" [{low * 100:+.1f}, {high * 100:+.1f}]"
+    text = f"{points} over {row.units} pairs, tolerance {answer.tolerance * 100:g}"
+    if row.losses is not None and row.gains is not None:
+        text += f", {row.losses} lost and {row.gains} won"
+    return text
+
+
+def _check(row: QualityRow, told: _Told) -> Check:
+    status, reason, notes = told
+    answer = row.answer
+    return Check(
+        name=row.question,
+        status=status,
+        reason=reason,
+        kind="difference",
+        unit="1",
+        baseline=row.means.baseline,
+        candidate=row.means.candidate,
+        estimate=None if answer is None else answer.estimate,
+        interval=None if answer is None else answer.interval,
+        limit=None if answer is None else -answer.tolerance,
+        n=row.units,
+        n_needed=_needed(row),
+        p_value=None if answer is None else answer.p_value,
+        required=row.is_required,
+        slice=row.slice,
+        notes=notes,
+    )
+
+
+def _needed(row: QualityRow) -> int | None:
+    asked = [
+        n
+        for n in (row.pairs_required, row.answer.n_needed if row.answer else None)
+        if n is not None
+    ]
+    return max(asked) if asked and max(asked) > row.units else None
