@@ -1,0 +1,50 @@
+"""Which features a request uses: some must not go to a speculative route."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+_decode = msgspec.json.Decoder().decode
+
+
+def _structured(body: Mapping[str, Any]) -> bool:
+    form = body.get("response_format")
+    kind = form.get("type") if isinstance(form, Mapping) else None
+    own = ("structured_outputs", "json_schema", "grammar", "regex", "ebnf")
+    return kind not in (None, "text") or any(body.get(k) is not None for k in own)
+
+
+def _has(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda body: body.get(name) not in (None, 0, 0.0, [], {}, False)
+
+
+FEATURES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "structured_output": _structured,
+    "tools": _has("tools"),
+    "logprobs": lambda b: _has("logprobs")(b) or _has("top_logprobs")(b),
+    "min_p": _has("min_p"),
+    "logit_bias": _has("logit_bias"),
+    "penalties": lambda b: any(
+        _has(name)(b) for name in ("presence_penalty", "frequency_penalty")
+    ),
+    "several_choices": lambda b: isinstance(b.get("n"), int) and b["n"] > 1,
+    "seed": lambda b: b.get("seed") is not None,
+    "streaming": _has("stream"),
+}
+"""Feature name to the question whether a request body uses it. The names are those
+of the release sheet's fallback rules."""
+
+
+def parse_body(body: bytes) -> Mapping[str, Any] | None:
+    """The request body as a mapping, or ``None`` when it is no JSON object."""
+    try:
+        value = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def features_of(body: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the features a request uses."""
+    return frozenset(name for name, uses in FEATURES.items() if uses(body))
