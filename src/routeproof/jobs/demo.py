@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from routeproof.engines.embedded import MODEL, Embedded
+from routeproof.engines.embedded import MODEL
 from routeproof.errors import ConfigError
 
 
@@ -14,7 +14,8 @@ class Variant:
     Attributes:
         summary: One line for ``routeproof demo --help``.
         fields: Route fields of the candidate, as YAML below ``candidate:``.
-        arguments: What its launch command adds; ``{model}`` is the model file.
+        arguments: What its launch command adds. ``{smollm2}`` is the model file and
+            ``{llama_server}`` the engine, filled in when the engine is launched.
     """
 
     summary: str
@@ -51,7 +52,7 @@ VARIANTS: dict[str, Variant] = {
 """,
         arguments=(
             "--spec-type", "draft-simple",
-            "--spec-draft-model", "{model}",
+            "--spec-draft-model", "{smollm2}",
             "--spec-draft-n-max", "4",
             "--spec-draft-device", "none",
         ),
@@ -77,7 +78,7 @@ _PROOF = """\
 baseline:
   model: smollm2-135m
   revision: "sha256:{sha256}"
-  engine: {{name: llama.cpp, version: "{version}", maturity: release}}
+  engine: {{name: llama.cpp, maturity: release}}
   weights: q4_1
   kv_cache: f16
   tokenizer: {{name: {member}, revision: "sha256:{sha256}"}}
@@ -133,14 +134,11 @@ class DemoSize:
     class_tolerance_share: float = 0.25
 
 
-def demo_proof(
-    name: str, embedded: Embedded, file: Path, *, size: DemoSize | None = None
-) -> str:
+def demo_proof(name: str, file: Path, *, size: DemoSize | None = None) -> str:
     """The text of the demo's proof file.
 
     Args:
         name: A key of ``VARIANTS``.
-        embedded: Where the engine and the model are.
         file: The path the text will be written to, for its first comment.
         size: How much to send.
 
@@ -159,9 +157,8 @@ def demo_proof(
         file=file,
         sha256=MODEL.sha256,
         member=MODEL.member,
-        version=embedded.server_version.removeprefix("version: "),
-        baseline=_command(embedded, ()),
-        candidate=_command(embedded, variant.arguments),
+        baseline=_command(()),
+        candidate=_command(variant.arguments),
         fields=variant.fields,
         cases=chosen.cases,
         required=", ".join(
@@ -188,10 +185,10 @@ REQUIRED_CLASSES = (
 )
 
 
-def _command(embedded: Embedded, arguments: tuple[str, ...]) -> str:
+def _command(arguments: tuple[str, ...]) -> str:
     parts = [
-        str(embedded.server),
-        "-m", str(embedded.model),
+        "{llama_server}",
+        "-m", "{smollm2}",
         "-a", "smollm2-135m",
         "--host", "127.0.0.1",
         "--port", "{port}",
@@ -205,7 +202,7 @@ def _command(embedded: Embedded, arguments: tuple[str, ...]) -> str:
         "--no-webui",
         "--no-cache-prompt",
         "--cache-ram", "0",
-        *(a.replace("{model}", str(embedded.model)) for a in arguments),
+        *arguments,
     ]  # fmt: skip
     return "\n".join(f"      - {_quoted(part)}" for part in parts)
 
