@@ -34,6 +34,10 @@ class NonInferiority(
         harm_p_value: One-sided, of the null "no loss".
         n: Independent units (cases or clusters) compared.
         n_needed: Units needed in all to decide at the planned power, if known.
+        n_minimum: Fewest units that could certify, with no loss among them at all;
+            below it the question is not powered. ``None`` where no such number exists.
+        missing: Units without a verdict in both arms; each counted as a loss before
+            anything is certified.
     """
 
     decision: Literal["certified", "harmed", "undecided"]
@@ -46,3 +50,5 @@ class NonInferiority(
     n_needed: int | None
     method: str
     note: str | None = None
+    n_minimum: int | None = None
+    missing: int = 0
