@@ -1,29 +1,16 @@
 """What the rest of the house needs of an engine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import msgspec
 
+from routeproof.engines.series import Series, read_series
 from routeproof.records.record import EngineDetails
+from routeproof.routes.read_back import ReadBack
 
-
-class ReadBack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a live endpoint says of itself.
-
-    Attributes:
-        fields: Route fields by dotted name (``engine.version``), canonical text.
-        cannot_tell: Route fields this engine has no way to report.
-        models: Model ids it serves.
-        raw: The answers it was read from, by path, for the run folder.
-    """
-
-    engine: str
-    fields: dict[str, str]
-    cannot_tell: tuple[str, ...]
-    models: tuple[str, ...]
-    capabilities: dict[str, bool | None] = {}
-    raw: dict[str, str] = {}
+__all__ = ["Adapter", "Counters", "ReadBack", "TableAdapter"]
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,15 +18,26 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     A missing series is absent, never 0. Names: ``running``, ``waiting``,
     ``kv_used_share``, ``kv_capacity_tokens``, ``preemptions_total``,
-    ``prompt_tokens_total``, ``output_tokens_total``, ``spec_passes_total``,
-    ``drafted_total``, ``accepted_total``, ``accepted_at_position_total:<i>``,
-    ``cached_tokens_total``, ``process_start_s``, ``memory_bytes``.
+    ``prompt_tokens_total``, ``output_tokens_total``, ``requests_total``,
+    ``spec_passes_total``, ``drafted_total``, ``accepted_total``,
+    ``decode_tokens_total``, ``drafted_at_position_total:<i>``,
+    ``accepted_at_position_total:<i>`` (``i`` from 0), ``cached_tokens_total``,
+    ``acceptance_length_gauge``, ``process_start_s``, ``memory_bytes``.
+
+    Attributes:
+        values: Over all replicas: counters are summed, ``kv_used_share`` is the
+            largest, start times are the latest.
+        replicas: The same per replica, keyed by its labels; one entry ``""`` when the
+            engine labels none. Windows are taken here, so that one restarted replica
+            is seen.
+        unknown_names: Speculation series no table knows, by their full name.
     """
 
     at_s: float
     values: dict[str, float]
     unknown_names: tuple[str, ...] = ()
     source: Literal["metrics", "none"] = "metrics"
+    replicas: dict[str, dict[str, float]] = {}
 
 
 class Adapter(Protocol):
@@ -62,3 +60,48 @@ class Adapter(Protocol):
     def details(self, body: Mapping[str, Any]) -> EngineDetails:
         """Per-request details from the last chunk or the whole body."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableAdapter:
+    """An adapter made of tables and two functions.
+
+    Attributes:
+        probe_paths: What to fetch for `read_back`, relative to the server's root.
+        metrics_path: Where the Prometheus text is.
+        series: Normalised name to the engine's names, newest first.
+        replica_labels: Labels that tell replicas apart.
+        extra_fields: Request fields that bring per-request details back.
+    """
+
+    name: str
+    probe_paths: tuple[str, ...]
+    metrics_path: str
+    series: tuple[Series, ...]
+    read: Callable[[Mapping[str, str]], ReadBack]
+    detail: Callable[[Mapping[str, Any]], EngineDetails]
+    replica_labels: tuple[str, ...] = ()
+    extra_fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def read_back(self, answers: Mapping[str, str]) -> ReadBack:
+        """Identity and route fields from the bodies of ``probe_paths``."""
+        return self.read(answers)
+
+    def counters(self, exposition: str, at_s: float) -> Counters:
+        """One scrape of the metrics page; empty when it is no exposition text."""
+        found = read_series(exposition, self.series, self.replica_labels)
+        return Counters(
+            at_s=at_s,
+            values=found.values,
+            unknown_names=found.unknown,
+            source="metrics" if found.values else "none",
+            replicas=found.replicas,
+        )
+
+    def request_fields(self) -> dict[str, Any]:
+        """Fields to add to a request so that per-request details come back."""
+        return dict(self.extra_fields)
+
+    def details(self, body: Mapping[str, Any]) -> EngineDetails:
+        """Per-request details from the last chunk or the whole body."""
+        return self.detail(body)

@@ -110,7 +110,8 @@ class EngineDetails(_Row, frozen=True, kw_only=True):
 
     Speculation counts exclude the bonus token. ``spec_passes`` are verify passes
     with at least one draft, ``plain_passes`` those without; ``accepted_hist[j]``
-    counts passes in which ``j`` drafts were accepted.
+    counts passes in which ``j`` drafts were accepted. ``passes`` is both together,
+    where an engine lets only the sum be known.
     """
 
     queue_s: float | None = None
@@ -120,6 +121,7 @@ class EngineDetails(_Row, frozen=True, kw_only=True):
     accepted: int | None = None
     spec_passes: int | None = None
     plain_passes: int | None = None
+    passes: int | None = None
     accepted_hist: tuple[int, ...] | None = None
     drafted_per_position: tuple[int, ...] | None = None
     fingerprint: str | None = None
