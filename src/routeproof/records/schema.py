@@ -59,6 +59,7 @@ FIELDS: dict[str, tuple[Kind, str]] = {
     "accepted": ("whole", "engine.accepted"),
     "spec_passes": ("whole", "engine.spec_passes"),
     "plain_passes": ("whole", "engine.plain_passes"),
+    "passes": ("whole", "engine.passes"),
     "accepted_hist": ("whole_list", "engine.accepted_hist"),
     "drafted_per_position": ("whole_list", "engine.drafted_per_position"),
     "fingerprint": ("text", "engine.fingerprint"),
