@@ -1,0 +1,1 @@
+"""How each engine writes what it says: pages, errors, usage, per-request figures."""

@@ -1,0 +1,48 @@
+"""Writing Prometheus exposition text."""
+
+from collections.abc import Iterable, Mapping
+
+from routeproof.simulator.defects import ReportDefects
+
+Series = tuple[str, str, Mapping[str, str], float]
+"""(family, kind, labels, value); a counter's name already ends in ``_total``."""
+
+
+def write(series: Iterable[Series], wrong: ReportDefects) -> bytes:
+    """Exposition text, families in order, with what a defective route leaves out."""
+    lines: list[str] = []
+    seen: set[str] = set()
+    for name, kind, labels, value in series:
+        if any(part in name for part in wrong.missing):
+            continue
+        if wrong.renamed and "spec" in name:
+            name = _renamed(name, wrong.renamed)
+        if name not in seen:
+            seen.add(name)
+            lines.append(f"# HELP {name} Simulated.")
+            lines.append(f"# TYPE {name} {kind}")
+        inner = ",".join(f'{k}="{v}"' for k, v in labels.items())
+        lines.append(
+            f"{name}{{{inner}}} {float(value)!r}"
+            if inner
+            else f"{name} {float(value)!r}"
+        )
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _renamed(name: str, suffix: str) -> str:
+    return (
+        name.removesuffix("_total")
+        + suffix
+        + ("_total" if name.endswith("_total") else "")
+    )
+
+
+def histogram(
+    name: str, labels: Mapping[str, str], total_s: float, count: int
+) -> list[Series]:
+    """Sum and count of a histogram; the simulator keeps no buckets."""
+    return [
+        (f"{name}_sum", "counter", labels, total_s),
+        (f"{name}_count", "counter", labels, count),
+    ]

@@ -1,0 +1,168 @@
+"""The HTTP side: a keep-alive server protocol on raw asyncio transports."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import httptools
+
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+    500: "Internal Server Error",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
+MAX_BODY_BYTES = 256 << 20
+END_OF_CHUNKS = b"0\r\n\r\n"
+
+
+class Handler(Protocol):
+    """What the connection asks of the server."""
+
+    def handle(
+        self, connection: "Connection", method: str, path: str, body: bytes
+    ) -> None:
+        """Answer a request, now or later, on the connection."""
+        ...
+
+    def opened(self, connection: "Connection") -> None:
+        """A client has come."""
+        ...
+
+    def dropped(self, connection: "Connection") -> None:
+        """The client went away."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """One client connection; one request at a time, the next one waits its turn."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._url = b""
+        self._body: list[bytes] = []
+        self._queue: list[tuple[str, str, bytes, bool]] = []
+        self.busy = False
+        self._keep_alive = True
+        self.headers: dict[str, str] = {}
+
+    # -- from the socket -----------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to write."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._handler.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the server that nobody listens any more."""
+        self._transport = None
+        self._handler.dropped(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.respond(400, b'{"error":{"message":"not HTTP"}}')
+            self.close()
+
+    # -- from the parser ------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Forget the request before."""
+        self._url, self._body, self.headers = b"", [], {}
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """A whole request: answer it, or queue it behind the one being answered."""
+        path = self._url.split(b"?", 1)[0].decode("latin-1")
+        method = self._parser.get_method().decode("latin-1")
+        request = (method, path, b"".join(self._body), self._parser.should_keep_alive())
+        if self.busy:
+            self._queue.append(request)
+        else:
+            self._begin(request)
+
+    def _begin(self, request: tuple[str, str, bytes, bool]) -> None:
+        method, path, body, self._keep_alive = request
+        self.busy = True
+        self._handler.handle(self, method, path, body)
+
+    # -- to the client -----------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """Whether anybody still listens."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Raw bytes, dropped when the client has gone."""
+        if self.open and self._transport is not None:
+            self._transport.write(data)
+
+    def respond(self, status: int, body: bytes, kind: str = "application/json") -> None:
+        """A whole response."""
+        head = (
+            f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n"
+            f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self.write(head.encode() + body)
+        self.finish()
+
+    def start_stream(self) -> None:
+        """Head of an event stream."""
+        self.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+            b"cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+
+    def chunk(self, data: bytes) -> None:
+        """A part of a stream."""
+        if data:
+            self.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def end_stream(self) -> None:
+        """The proper end of a stream."""
+        self.write(END_OF_CHUNKS)
+        self.finish()
+
+    def finish(self) -> None:
+        """The response is complete: close, or go on with the next request."""
+        self.busy = False
+        if not self._keep_alive:
+            self.close()
+        elif self._queue:
+            self._begin(self._queue.pop(0))
+
+    def close(self) -> None:
+        """Close after what was written."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Reset the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def protocol(handler: Handler) -> Callable[[], Connection]:
+    """A factory for ``loop.create_server``."""
+    return lambda: Connection(handler)
