@@ -189,7 +189,7 @@ def is_suspicious(row: QualityRow) -> bool:
         return False
     if row.units and answer.estimate < -answer.tolerance:
         return True
-    return answer.n_needed is None or row.units >= answer.n_needed
+    return row.units >= (answer.n_needed or answer.n_minimum or 0)
 
 
 def _hints(checks: list[Check], rows: Iterable[QualityRow]) -> list[str]:

@@ -42,8 +42,8 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
             ``required_class``, ``outcome`` (errors, truncations, empty answers) or
             ``screening`` (nobody asked; looked at so that no slice hides).
         units: Independent cases or clusters compared.
-        missing: Pairs of which one arm brought no score; worst-cased in
-            ``with_missing_lost``.
+        missing: Pairs of which one arm brought no score; ``answer`` counts each as a
+            loss before it certifies.
         losses: Units on which the candidate is worse (binary scores).
         control_difference: Control - baseline, the noise of the stack itself.
         adjusted_harm_p: Harm p-value after Holm over the screened slices.
@@ -64,7 +64,6 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
     control_losses: int | None = None
     control_gains: int | None = None
     answer: NonInferiority | None = None
-    with_missing_lost: NonInferiority | None = None
     adjusted_harm_p: float | None = None
     pairs_required: int | None = None
 

@@ -10,7 +10,8 @@ def quality_check(row: QualityRow, alpha: float) -> Check:
 
     A screened slice fails only when it is harmed after Holm's correction; a required
     class with fewer units than asked is inconclusive however good it looks, and a
-    question with missing pairs passes only if it would with every one of them lost.
+    question with missing pairs passes only if it would with every one of them lost
+    (``answer`` holds that already).
     """
     answer = row.answer
     if answer is None or not row.units:
@@ -37,11 +38,7 @@ def _decide(row: QualityRow, answer: NonInferiority, alpha: float) -> _Told:
         reason = f"{row.pairs_required} are required"
         return Status.INCONCLUSIVE, reason, notes
     if answer.decision != "certified":
-        return Status.INCONCLUSIVE, _undecided(row, answer), notes
-    strict = row.with_missing_lost
-    if row.missing and (strict is None or strict.decision != "certified"):
-        reason = f"{row.missing} missing pairs could hide a larger loss"
-        return Status.INCONCLUSIVE, reason, notes
+        return Status.INCONCLUSIVE, _undecided(row, answer, alpha), notes
     if answer.harm_p_value is not None and answer.harm_p_value <= alpha:
         return Status.PASSED, "worse, within tolerance", (*notes, "worse")
     return Status.PASSED, "within tolerance", notes
@@ -63,7 +60,11 @@ def _harm(row: QualityRow, answer: NonInferiority) -> str:
     return "harm is shown and a loss larger than the tolerance is not excluded"
 
 
-def _undecided(row: QualityRow, answer: NonInferiority) -> str:
+def _undecided(row: QualityRow, answer: NonInferiority, alpha: float) -> str:
+    if row.missing and answer.p_value is not None and answer.p_value <= alpha:
+        return f"{row.missing} missing pairs could hide a larger loss"
+    if answer.n_minimum is not None and row.units < answer.n_minimum:
+        return f"not powered: {answer.n_minimum} pairs are the least that can decide"
     if answer.n_needed is not None and answer.n_needed > row.units:
         return f"not powered: about {answer.n_needed} units decide it"
     return "a loss larger than the tolerance is not excluded"
@@ -104,9 +105,13 @@ def _check(row: QualityRow, told: _Told) -> Check:
 
 
 def _needed(row: QualityRow) -> int | None:
-    asked = [
-        n
-        for n in (row.pairs_required, row.answer.n_needed if row.answer else None)
-        if n is not None
-    ]
+    asked = [n for n in (row.pairs_required, answer_needs(row)) if n is not None]
     return max(asked) if asked and max(asked) > row.units else None
+
+
+def answer_needs(row: QualityRow) -> int | None:
+    """Units that would decide the question, by its power or at the very least."""
+    answer = row.answer
+    if answer is None or answer.decision != "undecided":
+        return None
+    return answer.n_needed or answer.n_minimum

@@ -1,0 +1,67 @@
+"""A mergeable histogram with logarithmic buckets, for values too many to keep."""
+
+from dataclasses import dataclass
+from math import ceil, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_S = 1e-6
+MOST_S = 1e4
+GROWTH = 1.01
+"""Each bucket is one percent wider than the last: a quantile is right within that."""
+
+_BUCKETS = ceil(log(MOST_S / LEAST_S) / log(GROWTH)) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class LogHistogram:
+    """Counts of values in buckets ``LEAST_S * GROWTH^(i-1) .. LEAST_S * GROWTH^i``.
+
+    Bucket 0 holds what is below ``LEAST_S`` (chunks of one read), the last one what is
+    above ``MOST_S``. Two histograms merge by adding; memory does not grow.
+
+    Attributes:
+        counts: Shape ``(buckets,)``.
+        total: Sum of the values, for the mean.
+    """
+
+    counts: NDArray[np.int64]
+    total: float
+
+    @classmethod
+    def empty(cls) -> "LogHistogram":
+        """No values."""
+        return cls(np.zeros(_BUCKETS, dtype=np.int64), 0.0)
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> "LogHistogram":
+        """Values of at least 0."""
+        buckets = np.zeros(values.size, dtype=np.int64)
+        large = values >= LEAST_S
+        logs = np.log(values, out=np.zeros_like(values), where=large)
+        places = (logs - log(LEAST_S)) / log(GROWTH)
+        buckets[large] = np.minimum(places[large].astype(np.int64) + 1, _BUCKETS - 1)
+        counts = np.bincount(buckets, minlength=_BUCKETS).astype(np.int64)
+        return cls(counts, float(values.sum()))
+
+    def plus(self, other: "LogHistogram") -> "LogHistogram":
+        """Both together."""
+        return LogHistogram(self.counts + other.counts, self.total + other.total)
+
+    @property
+    def n(self) -> int:
+        """Number of values."""
+        return int(self.counts.sum())
+
+    def mean(self) -> float | None:
+        """Mean of the values, ``None`` when there are none."""
+        return self.total / self.n if self.n else None
+
+    def quantile(self, q: float) -> float | None:
+        """Nearest-rank quantile, the upper edge of its bucket; ``None`` when empty."""
+        if not self.n:
+            return None
+        rank = max(1, ceil(round(q * self.n, 9)))
+        bucket = int(np.searchsorted(np.cumsum(self.counts), rank))
+        return 0.0 if bucket == 0 else LEAST_S * GROWTH**bucket
