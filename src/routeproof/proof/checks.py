@@ -1,16 +1,14 @@
 """What a proof must satisfy beyond its types. Nothing is sent, nothing is started."""
 
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NoReturn
 from urllib.parse import urlsplit
-
-import msgspec
 
 from routeproof.errors import ConfigError
 from routeproof.proof.canary import sample_share
+from routeproof.proof.limits import check_numbers
 from routeproof.proof.nearest import nearest
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import RouteSpec
@@ -23,77 +21,13 @@ answers, so they may stand beside a task metric but never alone."""
 _PERCENTILE = re.compile(r"^(?:mean|max|p(?:\d{1,2}(?:\.\d+)?))$")
 
 
-class _Range(NamedTuple):
-    """Limits of a number; an open end is excluded itself."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    low_open: bool = False
-    high_open: bool = False
-
-    def holds(self, value: float) -> bool:
-        above = value > self.low if self.low_open else value >= self.low
-        below = value < self.high if self.high_open else value <= self.high
-        return above and below
-
-    def __str__(self) -> str:
-        low = f"{'above' if self.low_open else 'at least'} {self.low:g}"
-        high = f"{'below' if self.high_open else 'at most'} {self.high:g}"
-        ends = [
-            text
-            for text, end in ((low, self.low), (high, self.high))
-            if math.isfinite(end)
-        ]
-        return " and ".join(ends)
-
-
-_POSITIVE = _Range(0, low_open=True)
-_COUNT = _Range(1)
-
-RANGES: tuple[tuple[str, _Range], ...] = (
-    (r"quality\[\d+\]\.tolerance", _Range(0, 1)),
-    (r"quality\[\d+\]\.(k|samples)", _COUNT),
-    (r"policy\.alpha", _Range(0, 0.5, low_open=True, high_open=True)),
-    (r"policy\.power", _Range(0, 1, low_open=True, high_open=True)),
-    (r"policy\.length_ratio_guard", _POSITIVE),
-    (r"workload\.trials", _COUNT),
-    (r"workload\.max_cases", _COUNT),
-    (r"workload\.classes_required\..*", _Range(0)),
-    (r"workload\.sampling\.temperature", _Range(0)),
-    (r"workload\.sampling\.top_p", _Range(0, 1, low_open=True)),
-    (r"workload\.sampling\.min_p", _Range(0, 1)),
-    (r"workload\.sampling\.max_tokens", _COUNT),
-    (r"workload\.load\.\w+\.concurrency\[\d+\]", _COUNT),
-    (r"workload\.load\.\w+\.(request_rate\[\d+\]|duration_s|burstiness)", _POSITIVE),
-    (r"workload\.load\.\w+\.requests", _COUNT),
-    (r"workload\.load\.(block_size)", _COUNT),
-    (r"workload\.load\.warmup_requests", _Range(0)),
-    (r"workload\.load\.request_timeout_s", _POSITIVE),
-    (r"workload\.load\.max_failure_share", _Range(0, 1)),
-    (r"performance\.slo\..*", _POSITIVE),
-    (r"performance\.gain\.at_least", _POSITIVE),
-    (r"performance\.worse_tolerance_ratio", _Range(1)),
-    (r"performance\.acceptance\.tokens_per_pass_min", _COUNT),
-    (r"performance\.acceptance\.acceptance_rate_min", _Range(0, 1)),
-    (r"memory\..*", _POSITIVE),
-    (r"(baseline|candidate)\.speculation\.draft_tokens", _COUNT),
-    (r"(baseline|candidate)\.context_limit_tokens", _COUNT),
-    (r"(baseline|candidate)\.hardware\.count", _COUNT),
-    (r"(baseline|candidate)\.launch\.ready_timeout_s", _POSITIVE),
-    (r"canary\.(tolerances|split)\..*", _Range(0, 1)),
-    (r"canary\.steps\[\d+\]", _Range(0, 1)),
-    (r"canary\.(deadlines\..*|lease_s)", _POSITIVE),
-)
-"""Every number with limits, by its place in the file."""
-
-
 def check_proof(proof: Proof, path: Path) -> None:
     """Check values and how they fit together.
 
     Raises:
         ConfigError: The first thing found wrong, with its place and a hint.
     """
-    _check_numbers(proof, path)
+    check_numbers(proof, path)
     _check_routes(proof, path)
     _check_workload(proof, path)
     _check_quality(proof, path)
@@ -142,33 +76,6 @@ def check_environment(proof: Proof, environ: Mapping[str, str], path: Path) -> N
 
 def _fail(message: str, path: Path, key: str | None, hint: str | None) -> NoReturn:
     raise ConfigError(message, path=path, key=key, hint=hint)
-
-
-def _numbers(value: Any, place: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, bool) or value is None:
-        return
-    if isinstance(value, (int, float)):
-        yield place, value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _numbers(inner, f"{place}.{key}".removeprefix("."))
-    elif isinstance(value, (list, tuple)):
-        for index, inner in enumerate(value):
-            yield from _numbers(inner, f"{place}[{index}]")
-
-
-def _check_numbers(proof: Proof, path: Path) -> None:
-    for place, number in _numbers(msgspec.to_builtins(proof), ""):
-        if not math.isfinite(number):
-            _fail(
-                f"must be a finite number, got {number}",
-                path,
-                place,
-                "write a plain number such as 0.02",
-            )
-        for pattern, limits in RANGES:
-            if re.fullmatch(pattern, place) and not limits.holds(number):
-                _fail(f"must be {limits}, got {number:g}", path, place, None)
 
 
 def _check_routes(proof: Proof, path: Path) -> None:

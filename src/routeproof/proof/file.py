@@ -73,7 +73,8 @@ def _explain(
 ) -> ConfigError:
     match = _AT.match(str(error))
     what, at = (match["what"], match["at"] or "") if match else (str(error), "")
-    place = _place(at, document)
+    wrong = _TYPE.match(what)
+    place = _place(at, document, wrong["wanted"] if wrong else "")
     if unknown := _UNKNOWN.search(what):
         return _unknown_key(unknown["name"], place, document, path)
     line = _line(document, place)
@@ -87,26 +88,46 @@ def _explain(
             key=full,
             hint=f"add `{name}:`" + (f" under `{key}`" if key else ""),
         )
-    if wrong := _TYPE.match(what):
+    if wrong:
         return _wrong_type(wrong["wanted"], wrong["got"], place, document, path)
     return ConfigError(f"{what[0].lower()}{what[1:]}{line}", path=path, key=key)
 
 
-def _place(at: str, document: Document) -> Place:
-    """The place msgspec names, with its ``[...]`` of a dict made a real key.
+def _place(at: str, document: Document, wanted: str) -> Place:
+    """The place msgspec names.
 
-    msgspec writes ``[...]`` for a key of a free mapping; the first entry below which
-    a value of that shape exists is close enough to show the line.
+    msgspec writes ``[...]`` for any key of a free mapping; the first such value that
+    is not of the wanted type is the one at fault.
     """
-    place: list[str | int] = []
-    for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", at):
-        if name:
-            place.append(name)
-        elif index != "...":
-            place.append(int(index))
-    if "[...]" in at and tuple(place) not in document.lines:
-        return tuple(place[:1])
-    return tuple(place)
+    parts = [
+        name or (index if index == "..." else int(index))
+        for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", at)
+    ]
+    if "..." not in parts:
+        return tuple(parts)
+    for place in document.lines:
+        if len(place) == len(parts) and all(
+            part in ("...", real) for part, real in zip(parts, place, strict=True)
+        ):
+            if not _is_a(_value(document, place), wanted):
+                return place
+    return tuple(parts[: parts.index("...")])
+
+
+def _is_a(value: Any, wanted: str) -> bool:
+    kinds: dict[str, tuple[type, ...]] = {
+        "str": (str,),
+        "int": (int,),
+        "float": (int, float),
+        "bool": (bool,),
+        "object": (dict,),
+        "array": (list,),
+        "null": (type(None),),
+    }
+    names = [name.strip() for name in wanted.split("|")]
+    if isinstance(value, bool) and "bool" not in names:
+        return False
+    return any(isinstance(value, kinds.get(name, ())) for name in names)
 
 
 def _line(document: Document, place: Place) -> str:

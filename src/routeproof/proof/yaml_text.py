@@ -5,6 +5,7 @@ version that turns into a number or a date on the way is a wrong route.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,6 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Place, int] = {}
-        self._construct = yaml.constructor.SafeConstructor()
 
     def plain(self, node: yaml.Node, place: Place) -> Any:
         self.lines[place] = node.start_mark.line + 1
@@ -145,9 +145,11 @@ class _Reader:
                 key=key_path(place[:3]),
                 hint="write repeated parts out, or use `like: baseline`",
             )
-        if isinstance(node, yaml.MappingNode):
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            raise self._unknown_tag(node, place)
+        if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
             return self._mapping(node, place)
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.SequenceNode) and node.tag.endswith(":seq"):
             return [self.plain(n, (*place, i)) for i, n in enumerate(node.value)]
         return self._scalar(node, place)
 
@@ -173,25 +175,36 @@ class _Reader:
             out[key] = self.plain(value_node, (*place, key))
         return out
 
+    def _unknown_tag(self, node: yaml.Node, place: Place) -> ConfigError:
+        return ConfigError(
+            f"line {node.start_mark.line + 1}: the YAML tag {node.tag} is not "
+            "understood",
+            path=self.path,
+            key=key_path(place) or None,
+            hint="write the value plainly, without `!`",
+        )
+
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
-        if node.tag == "tag:yaml.org,2002:int":
-            return int(node.value)
-        if not node.tag.startswith("tag:yaml.org,2002:"):
-            raise ConfigError(
-                f"line {node.start_mark.line + 1}: the YAML tag {node.tag} is not "
-                "understood",
-                path=self.path,
-                key=key_path(place),
-            )
-        if node.tag == "tag:yaml.org,2002:float":
-            return float(
-                node.value.lower().replace(".inf", "inf").replace(".nan", "nan")
-            )
-        if node.tag == "tag:yaml.org,2002:bool":
-            return node.value.lower() == "true"
-        if node.tag == "tag:yaml.org,2002:null":
-            return None
-        return str(node.value)
+        kind = node.tag.rsplit(":", 1)[-1]
+        if not isinstance(node, yaml.ScalarNode) or kind not in _READ:
+            raise self._unknown_tag(node, place)
+        try:
+            return _READ[kind](node.value)
+        except ValueError:
+            raise self._unknown_tag(node, place) from None
+
+
+def _float(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": _float,
+    "bool": lambda text: text.lower() == "true",
+    "null": lambda text: None,
+    "str": str,
+}
 
 
 def key_path(place: Place) -> str:
