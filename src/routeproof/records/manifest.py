@@ -83,6 +83,8 @@ class Manifest(_Part, frozen=True, kw_only=True):
         fingerprint: Workload fingerprint; two runs compare only if it is equal.
         route_diff: The route diff as plain data, or ``None`` before it is known.
         plan: Phases, levels, blocks and seed as plain data.
+        blocks_done: Numbers of finished blocks that run by the clock; resume cannot
+            tell from their records that they are whole.
         health: The client on itself, written as stages end.
         engines: Per arm: log path, capabilities, counters before and after.
         environment: Machine facts: processors, memory, accelerator, load average.
@@ -98,6 +100,7 @@ class Manifest(_Part, frozen=True, kw_only=True):
     route_diff: dict[str, Any] | None = None
     plan: dict[str, Any] = {}
     stages: tuple[StageDone, ...] = ()
+    blocks_done: tuple[int, ...] = ()
     health: ClientHealth | None = None
     engines: dict[str, Any] = {}
     environment: dict[str, Any] = {}

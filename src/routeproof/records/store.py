@@ -5,6 +5,7 @@ kill -9 at any moment loses only what was not flushed and never half a record.
 """
 
 import re
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class RunFolder:
         self.path = path
         self.shard = shard
         self._pending: list[Record] = []
+        self._flushing = threading.Lock()
 
     @classmethod
     def create(cls, path: Path, *, shard: int = 0) -> "RunFolder":
@@ -116,7 +118,7 @@ class RunFolder:
         return len(self._pending)
 
     def flush(self) -> Path | None:
-        """Write what is pending as one part.
+        """Write what is pending as one part; may be called from another thread.
 
         Returns:
             The part, or ``None`` when nothing was pending.
@@ -124,15 +126,16 @@ class RunFolder:
         Raises:
             StoredRunError: Disk full or read-only folder; the records stay pending.
         """
-        taken = self._pending[:]
-        if not taken:
-            return None
-        path = self._next_part("records")
-        columns, storage = columns_of(taken)
-        notes = {"kind": _KIND, "schema": str(SCHEMA)}
-        write_table(path, columns, storage=storage, metadata=notes)
-        del self._pending[: len(taken)]
-        return path
+        with self._flushing:
+            taken = self._pending[:]
+            if not taken:
+                return None
+            path = self._next_part("records")
+            columns, storage = columns_of(taken)
+            notes = {"kind": _KIND, "schema": str(SCHEMA)}
+            write_table(path, columns, storage=storage, metadata=notes)
+            del self._pending[: len(taken)]
+            return path
 
     def part_paths(self) -> tuple[Path, ...]:
         """The record parts, by shard and number."""

@@ -1,0 +1,301 @@
+"""Carry out a plan: send its blocks one after the other and keep what comes back.
+
+Only one arm is busy at a time. Records reach the disk every few seconds; what stops
+the run (Ctrl-C, a full disk, too many failures) keeps every finished request, and the
+same call with the same plan and folder sends only what is missing.
+"""
+
+import asyncio
+import gc
+import itertools
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic_ns
+
+from msgspec.structs import replace
+
+from routeproof.errors import MeasurementError
+from routeproof.records.outcome import SERVED
+from routeproof.records.record import Arm, Record
+from routeproof.records.store import RunFolder
+from routeproof.runs.backlog import Backlog
+from routeproof.runs.blocks import CONTROL, Block, Plan, Planned, Stage
+from routeproof.runs.client import Client, Limits
+from routeproof.runs.parse import Origin
+from routeproof.runs.request import Target
+from routeproof.runs.sending import Sender, send_block
+
+FLUSH_EVERY_S = 2.0
+TICK_S = 0.25
+FEWEST_FOR_FAILURE_RULE = 20
+_SWITCH_INTERVAL_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the run is.
+
+    Attributes:
+        done: Requests of this stage with a record, warm-up included.
+        planned: Requests of this stage; ``None`` when it runs by the clock.
+        failed: Requests of the whole call that brought no answer.
+        left_s: Estimated time left of the whole run; ``None`` until it can be said.
+    """
+
+    phase: str
+    level: str
+    arm: str
+    done: int
+    planned: int | None
+    failed: int
+    left_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conducted:
+    """What one call of ``conduct`` did.
+
+    Attributes:
+        sent: Requests that got a record.
+        skipped: Requests that had one already.
+        failed: Of those sent, the ones that brought no answer.
+    """
+
+    sent: int
+    skipped: int
+    failed: int
+    seconds: float
+
+
+async def conduct(
+    plan: Plan,
+    targets: Mapping[Arm, Target],
+    folder: RunFolder,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+) -> Conducted:
+    """Send every request of the plan that has no record yet.
+
+    Args:
+        plan: From ``build_plan``.
+        targets: The route of each arm; ``control`` is the baseline's unless given.
+        folder: Where records go; what is in it already is not sent again.
+        progress: Called a few times a second.
+
+    Returns:
+        Counts. Everything else is in the folder.
+
+    Raises:
+        MeasurementError: More failures than ``workload.load.max_failure_share``.
+        StoredRunError: The folder cannot be written or read.
+        asyncio.CancelledError: Interrupted; what had finished is in the folder.
+    """
+    routes = dict(targets)
+    if CONTROL in plan.arms and CONTROL not in routes:
+        routes[CONTROL] = routes["baseline"]
+    run = _Run(plan, routes, folder, progress)
+    try:
+        for stage in plan.stages:
+            run.enter(stage)
+            for block in stage.blocks:
+                await run.block(block)
+    finally:
+        await run.close()
+    return run.result()
+
+
+class _Run:
+    """The state of one call of ``conduct``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        routes: Mapping[Arm, Target],
+        folder: RunFolder,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._plan = plan
+        self._routes = routes
+        self._folder = folder
+        self._progress = progress
+        self._done = folder.done_request_ids()
+        self._skipped = len(self._done)
+        self._sent: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
+        self._last_words = ""
+        self._clients: dict[int, Client] = {}
+        self._started_s = time.monotonic()
+        self._flushed_s = self._started_s
+        self._stage: Stage | None = None
+        self._stage_done = 0
+        self._backlog = Backlog(_origin(folder), self._take)
+
+    def enter(self, stage: Stage) -> None:
+        self._stage = stage
+        self._stage_done = 0
+
+    async def block(self, block: Block) -> None:
+        """Send what is missing of one block."""
+        if block.count is None and block.number in self._clock_blocks_done():
+            return
+        missing = self._missing(block)
+        first = list(itertools.islice(missing, block.count or block.n_cases))
+        if not first:
+            return
+        target = self._routes[block.arm]
+        client = self._client(target)
+        sender = Sender(block, self._plan, target, client, self._backlog)
+        sender.prepare(first)
+        await client.open(min(block.concurrency or 1, len(first)))
+        with _quiet():
+            await self._both(
+                send_block(sender, itertools.chain(first, missing)), self._keep(block)
+            )
+        self._backlog.drain()
+        self._check_failures()
+        self._report(block)
+        if block.count is None:
+            self._folder.flush()
+            self._mark_clock_block(block.number)
+
+    async def close(self) -> None:
+        """Keep everything that has finished."""
+        for client in self._clients.values():
+            await client.close()
+        self._backlog.drain()
+        self._folder.flush()
+
+    def result(self) -> Conducted:
+        return Conducted(
+            sent=sum(self._sent.values()),
+            skipped=self._skipped,
+            failed=sum(self._failed.values()),
+            seconds=time.monotonic() - self._started_s,
+        )
+
+    async def _both(
+        self, sending: Coroutine[None, None, None], keeping: Coroutine[None, None, None]
+    ) -> None:
+        """Run until the first of the two ends; what it raises ends the block."""
+        tasks = [asyncio.ensure_future(sending), asyncio.ensure_future(keeping)]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in ended:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _keep(self, block: Block) -> None:
+        """While a block runs: parse, store, report, apply the failure rule."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            await self._backlog.drain_gently()
+            self._check_failures()
+            self._report(block)
+            if time.monotonic() - self._flushed_s >= FLUSH_EVERY_S:
+                self._flushed_s = time.monotonic()
+                await asyncio.to_thread(self._folder.flush)
+
+    def _take(self, record: Record) -> None:
+        self._folder.append((record,))
+        arm = record.key.arm
+        self._stage_done += 1
+        self._sent[arm] = self._sent.get(arm, 0) + 1
+        if record.answer.outcome not in SERVED:
+            self._failed[arm] = self._failed.get(arm, 0) + 1
+            self._last_words = f"{record.answer.outcome}: {record.answer.error}"
+
+    def _check_failures(self) -> None:
+        allowed = self._plan.workload.load.max_failure_share
+        for arm, failed in self._failed.items():
+            sent = self._sent[arm]
+            if sent >= FEWEST_FOR_FAILURE_RULE and failed / sent > allowed:
+                raise MeasurementError(
+                    f"{failed} of {sent} requests to {arm} failed, more than the "
+                    f"share of {allowed:g} that is allowed; the last one: "
+                    f"{self._last_words}",
+                    hint="mend the endpoint and go on with --resume, or raise "
+                    "`workload.load.max_failure_share`",
+                )
+
+    def _missing(self, block: Block) -> Iterator[Planned]:
+        for planned in block.requests():
+            if planned.request_id in self._done:
+                self._stage_done += 1
+            else:
+                yield planned
+
+    def _client(self, target: Target) -> Client:
+        found = self._clients.get(id(target))
+        if found is None:
+            total_s = self._plan.workload.load.request_timeout_s
+            found = Client(target.endpoint, Limits(total_s=total_s))
+            self._clients[id(target)] = found
+        return found
+
+    def _report(self, block: Block) -> None:
+        if self._progress is None or self._stage is None:
+            return
+        self._progress(
+            Progress(
+                phase=self._stage.phase,
+                level=block.level,
+                arm=block.arm,
+                done=self._stage_done,
+                planned=self._stage.planned,
+                failed=sum(self._failed.values()),
+                left_s=self._left_s(),
+            )
+        )
+
+    def _left_s(self) -> float | None:
+        planned, sent = self._plan.planned, sum(self._sent.values())
+        if planned is None or sent == 0:
+            return None
+        spent_s = time.monotonic() - self._started_s
+        return spent_s / sent * max(planned - self._skipped - sent, 0)
+
+    def _clock_blocks_done(self) -> tuple[int, ...]:
+        if not self._folder.manifest_path.exists():
+            return ()
+        return self._folder.read_manifest().blocks_done
+
+    def _mark_clock_block(self, number: int) -> None:
+        if self._folder.manifest_path.exists():
+            manifest = self._folder.read_manifest()
+            done = (*manifest.blocks_done, number)
+            self._folder.write_manifest(replace(manifest, blocks_done=done))
+
+
+def _origin(folder: RunFolder) -> Origin:
+    """Zero of the run's clock; a resumed run goes on on the time line of its start."""
+    now_ns, wall_s = monotonic_ns(), time.time()
+    for records in folder.parts(only=("wall_s", "intended_s")):
+        wall, intended = records.number("wall_s"), records.number("intended_s")
+        zero_wall_s = float(wall.values[0] - intended.values[0])
+        return Origin(now_ns - int((wall_s - zero_wall_s) * 1e9), zero_wall_s)
+    return Origin(now_ns, wall_s)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No garbage collection on the clock, and short turns for the flushing thread."""
+    interval_s = sys.getswitchinterval()
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval_s)
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,135 @@
+"""Requests as bytes, made before the clock runs."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from routeproof.engines.adapter import Adapter
+from routeproof.engines.endpoint import Endpoint
+from routeproof.errors import ConfigError
+from routeproof.proof.workload import SamplingSpec
+from routeproof.workloads.case import Case
+
+_NOT_IN_A_HEADER = re.compile(r"[\r\n\0]")
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One arm's route as the load sees it.
+
+    Attributes:
+        model: Sent as ``model``.
+        adapter: Knows which fields bring per-request details, and how to read them.
+        extra_fields: Merged into every body of this arm; the case's own win.
+        ask_usage: Send ``stream_options`` (some servers refuse it).
+    """
+
+    endpoint: Endpoint
+    model: str
+    adapter: Adapter
+    extra_fields: Mapping[str, Any] = field(default_factory=dict)
+    ask_usage: bool = True
+
+
+def path_of(case: Case) -> str:
+    """The API call of a case, below the endpoint's URL."""
+    return "completions" if case.messages is None else "chat/completions"
+
+
+def body_of(
+    case: Case,
+    target: Target,
+    sampling: SamplingSpec,
+    *,
+    stream: bool,
+    trial: int = 0,
+    nonce: str | None = None,
+    prefill_only: bool = False,
+) -> bytes:
+    """The JSON body of a request.
+
+    Precedence, weakest first: sampling of the workload, fields of the adapter, extra
+    fields of the target, parameters of the case. Every sampling field that is set is
+    sent, so that no server default decides. A sampling seed is raised by the trial.
+
+    A ``nonce`` is put in front of the prompt so that no prefix cache can help;
+    ``prefill_only`` asks for a single token, to fill a cache.
+    """
+    body: dict[str, Any] = {"model": target.model}
+    if case.messages is None:
+        prompt = case.prompt or ""
+        body["prompt"] = prompt if nonce is None else f"[{nonce}] {prompt}"
+    else:
+        body["messages"] = _with_nonce(case.messages, nonce)
+    for name in _SAMPLING:
+        value = getattr(sampling, name)
+        if value is not None:
+            body[name] = value
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed + trial
+    body["stream"] = stream
+    if stream and target.ask_usage:
+        body["stream_options"] = {"include_usage": True}
+    body.update(target.adapter.request_fields())
+    body.update(target.extra_fields)
+    body.update(case.parameters)
+    if prefill_only:
+        body["max_tokens"] = 1
+    return msgspec.json.encode(body)
+
+
+def _with_nonce(
+    messages: tuple[dict[str, Any], ...], nonce: str | None
+) -> list[dict[str, Any]]:
+    out = [dict(m) for m in messages]
+    if nonce is not None and out:
+        content = out[0].get("content")
+        if isinstance(content, str):
+            out[0]["content"] = f"[{nonce}] {content}"
+        else:
+            out.insert(0, {"role": "system", "content": f"[{nonce}]"})
+    return out
+
+
+def head_of(endpoint: Endpoint, path: str) -> bytes:
+    """The part of the request head that all requests to ``path`` share.
+
+    Raises:
+        ConfigError: A header holds a line break, or is not Latin-1.
+    """
+    parts = urlsplit(endpoint.api(path))
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    lines = [f"POST {target} HTTP/1.1", f"Host: {parts.netloc.rpartition('@')[2]}"]
+    headers = {
+        "User-Agent": "routeproof",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+        **endpoint.sent_headers(),
+    }
+    for name, value in headers.items():
+        if _NOT_IN_A_HEADER.search(name + value):
+            raise ConfigError(f"the header {name} holds a line break", key="headers")
+        lines.append(f"{name}: {value}")
+    try:
+        return "\r\n".join(lines).encode("latin-1") + b"\r\n"
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            "a header holds a character that HTTP cannot carry",
+            key="headers",
+            hint="headers are Latin-1; check the key for stray quotes",
+        ) from error
+
+
+def request_of(head: bytes, body: bytes, request_id: str) -> bytes:
+    """Head and body, ready for the socket."""
+    return b"%bX-Request-ID: %b\r\nContent-Length: %d\r\n\r\n%b" % (
+        head,
+        request_id.encode("ascii"),
+        len(body),
+        body,
+    )
