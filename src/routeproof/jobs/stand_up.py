@@ -1,0 +1,144 @@
+"""Both routes of a proof, up and read back: started, probed, written down."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from routeproof.engines.adapter import TableAdapter
+from routeproof.engines.adapters import adapter
+from routeproof.engines.embedded import Progress, fetch_embedded
+from routeproof.engines.endpoint import Endpoint, endpoint_of
+from routeproof.engines.launch import Running, launch
+from routeproof.engines.probe import probe
+from routeproof.errors import ConfigError
+from routeproof.proof.proof import Proof
+from routeproof.proof.route import LaunchSpec, RouteSpec
+from routeproof.routes.diff import diff
+from routeproof.routes.inventory import RouteDiff, take_inventory
+from routeproof.routes.parity import parity_problems
+from routeproof.routes.read_back import ReadBack
+from routeproof.routes.resolve import resolve
+
+EMBEDDED = ("{llama_server}", "{demo_model}")
+"""Names in a launch command that stand for the embedded engine and model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One route that answers.
+
+    Attributes:
+        running: The engine when it was launched here, else ``None``.
+    """
+
+    spec: RouteSpec
+    endpoint: Endpoint
+    read_back: ReadBack
+    adapter: TableAdapter
+    running: Running | None
+
+    @property
+    def model(self) -> str:
+        """The model name that is sent."""
+        return self.spec.model or self.read_back.models[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Both routes and what differs between them."""
+
+    baseline: Standing
+    candidate: Standing
+    found: RouteDiff
+
+    def refuse_unfair(self) -> None:
+        """Stop where the routes may not be compared.
+
+        Raises:
+            ParityError: They differ in a field that is not under test.
+            ConfigError: An endpoint contradicts the file, or acceptance is faked.
+        """
+        for problem in parity_problems(self.found):
+            if problem.kind == "undeclared":
+                raise problem.error()
+            raise ConfigError(
+                problem.why,
+                key=problem.field,
+                hint="correct the proof file, or the route",
+            )
+
+
+@asynccontextmanager
+async def stand_up(
+    proof: Proof,
+    *,
+    logs: Path,
+    environ: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> AsyncIterator[Routes]:
+    """Launch what is to be launched, probe both endpoints, take inventories.
+
+    Everything launched is stopped at the end of the block, on every way out.
+
+    Args:
+        proof: The proof.
+        logs: Folder for the logs of launched engines.
+        environ: Where keys are looked up; the process's own by default.
+        progress: Told of downloads, when the embedded engine is asked for.
+
+    Raises:
+        ConfigError: An endpoint or a launch command is wrong.
+        EngineError: An engine did not start.
+    """
+    baseline, candidate = resolve(proof)
+    fill = _fill((baseline, candidate), progress)
+    async with AsyncExitStack() as stack:
+        standing = []
+        for name, spec in (("baseline", baseline), ("candidate", candidate)):
+            running = None
+            if spec.launch is not None and spec.endpoint is None:
+                running = await stack.enter_async_context(
+                    launch(
+                        spec.launch,
+                        name=name,
+                        log_path=logs / f"{name}.log",
+                        fill=fill,
+                    )
+                )
+            standing.append(
+                await _probed(name, spec, running, environ or dict(os.environ))
+            )
+        first, second = standing
+        found = diff(
+            take_inventory(first.spec, first.read_back),
+            take_inventory(second.spec, second.read_back),
+            second.spec,
+        )
+        yield Routes(first, second, found)
+
+
+async def _probed(
+    name: str, spec: RouteSpec, running: Running | None, environ: Mapping[str, str]
+) -> Standing:
+    endpoint = endpoint_of(spec, environ, url=running.endpoint_url if running else None)
+    try:
+        said = await probe(endpoint, model=spec.model)
+    except ConfigError as error:
+        if running is not None and running.ended.done():
+            raise running.died(name) from None
+        raise ConfigError(error.message, key=name, hint=error.hint) from None
+    return Standing(spec, endpoint, said, adapter(said.engine), running)
+
+
+def _fill(specs: tuple[RouteSpec, ...], progress: Progress | None) -> dict[str, str]:
+    launches = [s.launch for s in specs if s.launch and s.endpoint is None]
+    if not any(_wants_embedded(each) for each in launches):
+        return {}
+    found = fetch_embedded(progress)
+    return {"llama_server": str(found.server), "demo_model": str(found.model)}
+
+
+def _wants_embedded(spec: LaunchSpec) -> bool:
+    return any(name in word for word in spec.command for name in EMBEDDED)
