@@ -62,6 +62,8 @@ class Scorer:
         binary: True when values are 0 or 1 only; decides the statistics used.
         of: The pure function.
         higher_is_better: False for rates of something unwanted.
+        applies: Whether a case is this scorer's matter at all (over-refusal asks only
+            safe requests); ``None`` means every case.
     """
 
     name: str
@@ -70,3 +72,4 @@ class Scorer:
     of: Callable[[Case, ScoredAnswer], Score]
     what: str
     higher_is_better: bool = True
+    applies: Callable[[Case], bool] | None = None
