@@ -72,6 +72,7 @@ class TableAdapter:
         series: Normalised name to the engine's names, newest first.
         replica_labels: Labels that tell replicas apart.
         extra_fields: Request fields that bring per-request details back.
+        known_names: Speculation series that are known and not needed.
     """
 
     name: str
@@ -82,6 +83,7 @@ class TableAdapter:
     detail: Callable[[Mapping[str, Any]], EngineDetails]
     replica_labels: tuple[str, ...] = ()
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
+    known_names: frozenset[str] = frozenset()
 
     def read_back(self, answers: Mapping[str, str]) -> ReadBack:
         """Identity and route fields from the bodies of ``probe_paths``."""
@@ -93,7 +95,9 @@ class TableAdapter:
         return Counters(
             at_s=at_s,
             values=found.values,
-            unknown_names=found.unknown,
+            unknown_names=tuple(
+                name for name in found.unknown if name not in self.known_names
+            ),
             source="metrics" if found.values else "none",
             replicas=found.replicas,
         )

@@ -3,11 +3,16 @@
 from routeproof.engines.adapter import TableAdapter
 from routeproof.engines.llamacpp import LLAMA_CPP
 from routeproof.engines.openai import OPENAI
+from routeproof.engines.sglang import SGLANG
+from routeproof.engines.tensorrt_llm import TENSORRT_LLM
+from routeproof.engines.vllm import VLLM
 from routeproof.errors import ConfigError
 from routeproof.proof.nearest import nearest
 from routeproof.routes.fields import ENGINES
 
-ADAPTERS: dict[str, TableAdapter] = {entry.name: entry for entry in (LLAMA_CPP, OPENAI)}
+ADAPTERS: dict[str, TableAdapter] = {
+    entry.name: entry for entry in (VLLM, SGLANG, LLAMA_CPP, TENSORRT_LLM, OPENAI)
+}
 
 
 def adapter(name: str) -> TableAdapter:

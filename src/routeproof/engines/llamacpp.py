@@ -43,7 +43,7 @@ SERIES = (
         ("llamacpp:spec_decode_num_accepted_tokens_per_pos_total",),
         position_label="position",
     ),
-    Series("kv_used_share", ("llamacpp:kv_cache_usage_ratio",), fold="max"),
+    Series("kv_used_share", ("llamacpp:kv_cache_usage_ratio",), across="max"),
 )
 
 CANNOT_TELL = (

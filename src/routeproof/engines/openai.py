@@ -12,7 +12,7 @@ from routeproof.routes.read_back import ReadBack
 
 MODELS = "/v1/models"
 
-SERIES = (Series("process_start_s", ("process_start_time_seconds",), fold="max"),)
+SERIES = (Series("process_start_s", ("process_start_time_seconds",), across="max"),)
 
 
 def read_back(answers: Mapping[str, str]) -> ReadBack:

@@ -10,6 +10,7 @@ from routeproof.engines.http import Reply, fetch
 from routeproof.engines.values import first_model, mapping
 from routeproof.errors import ConfigError
 from routeproof.proof.nearest import nearest
+from routeproof.routes.fields import same
 from routeproof.routes.read_back import ReadBack
 
 MODELS = "/v1/models"
@@ -63,7 +64,7 @@ def check_model(endpoint: Endpoint, found: ReadBack, model: str) -> None:
     Raises:
         ConfigError: Names the models it does serve.
     """
-    if not found.models or model in found.models:
+    if not found.models or served_name(found, model) is not None:
         return
     near = nearest(model, found.models)
     served = ", ".join(found.models)
@@ -72,6 +73,21 @@ def check_model(endpoint: Endpoint, found: ReadBack, model: str) -> None:
         key="model",
         hint=f"write `model: {near or found.models[0]}`",
     )
+
+
+def served_name(found: ReadBack, model: str) -> str | None:
+    """The name under which to ask for a model; ``None`` when it is not served.
+
+    A route may name its model by hub id while the server calls it by an alias; where
+    the engine says which files it loaded and these are that model, the alias is
+    taken.
+    """
+    if model in found.models:
+        return model
+    loaded = found.fields.get("model")
+    if loaded is not None and len(found.models) == 1 and same("model", model, loaded):
+        return found.models[0]
+    return None
 
 
 async def metrics_page(endpoint: Endpoint, chosen: TableAdapter) -> str | None:

@@ -31,7 +31,8 @@ class Series:
     Attributes:
         name: Normalised name; with ``position_label`` it gets ``:<i>`` appended.
         names: The engine's names, newest first; the first that is present is taken.
-        fold: How samples with different labels become one.
+        within: How samples of one replica become one number.
+        across: How the numbers of all replicas become one.
         where: Labels a sample must carry.
         scale: Factor to the normalised unit.
         label: Take the number from this label instead of the sample's value.
@@ -39,7 +40,8 @@ class Series:
 
     name: str
     names: tuple[str, ...]
-    fold: Literal["sum", "max", "mean"] = "sum"
+    within: Literal["sum", "max"] = "sum"
+    across: Literal["sum", "max"] = "sum"
     where: tuple[tuple[str, str], ...] = ()
     scale: float = 1.0
     position_label: str | None = None
@@ -79,6 +81,11 @@ def samples(exposition: str) -> Iterator[Sample]:
             yield Sample(name, labels, value)
 
 
+def info_labels(exposition: str, name: str) -> dict[str, str]:
+    """Labels of the first sample of an info series; empty when it is absent."""
+    return next((s.labels for s in samples(exposition) if s.name == name), {})
+
+
 def read_series(
     exposition: str, table: Iterable[Series], replica_labels: tuple[str, ...]
 ) -> Found:
@@ -100,9 +107,13 @@ def read_series(
         known.update(series.names)
         taken = _first_present(series, by_name)
         for name, found in _by_position(series, taken).items():
-            values[name] = _fold(series, found)
-            for replica, part in _by_replica(found, replica_labels).items():
-                replicas.setdefault(replica, {})[name] = _fold(series, part)
+            parts = {
+                replica: _fold(series.within, [s.value * series.scale for s in part])
+                for replica, part in _by_replica(found, replica_labels).items()
+            }
+            values[name] = _fold(series.across, list(parts.values()))
+            for replica, number in parts.items():
+                replicas.setdefault(replica, {})[name] = number
     unknown = sorted(n for n in by_name if n not in known and SPECULATION.search(n))
     return Found(values, replicas, tuple(unknown))
 
@@ -154,9 +165,5 @@ def _by_replica(
     return out
 
 
-def _fold(series: Series, found: list[Sample]) -> float:
-    numbers = [sample.value * series.scale for sample in found]
-    if series.fold == "max":
-        return max(numbers)
-    total = math.fsum(numbers)
-    return total / len(numbers) if series.fold == "mean" else total
+def _fold(how: str, numbers: list[float]) -> float:
+    return max(numbers) if how == "max" else math.fsum(numbers)

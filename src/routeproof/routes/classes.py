@@ -64,16 +64,25 @@ RULES: tuple[Rule, ...] = (
     Rule(r"hardware\.driver", "lossy", "other kernels"),
     Rule(r"context_limit_tokens", "lossless", "the same answers where the prompt fits"),
     Rule(
-        r"launch\.(batch_size|b|ubatch_size|ub|max_num_seqs|max_num_batched_tokens"
-        r"|gpu_memory_utilization|mem_fraction_static|threads|t|threads_batch|tb|np"
-        r"|parallel|max_running_requests|enforce_eager|disable_cuda_graph"
-        r"|chunked_prefill_size|schedule_policy|seed|numa|mlock|no_mmap)",
+        r"prefix_cache",
+        "lossless",
+        "reuses the same KV values; speed differs, and a hit must give the same answer",
+    ),
+    Rule(
+        r"scheduler\..*",
+        "lossless",
+        "other batches; speed differs, and results may differ by rounding",
+    ),
+    Rule(
+        r"launch\.(batch_size|b|ubatch_size|ub"
+        r"|gpu_memory_utilization|mem_fraction_static|threads|t|threads_batch|tb"
+        r"|enforce_eager|disable_cuda_graph"
+        r"|schedule_policy|seed|numa|mlock|no_mmap)",
         "lossless",
         "scheduling and memory; results may differ by rounding",
     ),
     Rule(
-        r"launch\.(enable_prefix_caching|no_enable_prefix_caching|disable_radix_cache"
-        r"|cache_prompt|no_cache_prompt|cache_reuse)",
+        r"launch\.cache_reuse",
         "lossless",
         "reuses the same KV values; a cache hit must give the same answer",
     ),

@@ -7,6 +7,9 @@ from routeproof.routes.inventory import Change, ChangeClass, Inventory, RouteDif
 
 _MODE = "speculation.mode"
 
+TELLING = ("speculation.", "launch.", "scheduler.", "prefix_cache")
+"""Fields whose absence says something: the engine's default was left as it is."""
+
 
 def diff(
     baseline: Inventory, candidate: Inventory, candidate_spec: RouteSpec
@@ -62,7 +65,7 @@ def _change(
     name: str, baseline: Inventory, candidate: Inventory, intended: tuple[str, ...]
 ) -> Change | None:
     old, new = baseline.value(name), candidate.value(name)
-    if name.startswith(("speculation.", "launch.")):
+    if name.startswith(TELLING):
         if name == "speculation.method":
             old, new = old or NONE, new or NONE
         if old == new:

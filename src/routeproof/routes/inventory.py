@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -18,7 +19,11 @@ from routeproof.routes.fields import (
     is_draft_free,
     same,
 )
-from routeproof.routes.launch_flags import fields_of_command, fields_of_environment
+from routeproof.routes.launch_flags import (
+    fields_of_command,
+    fields_of_environment,
+    malformed_words,
+)
 from routeproof.routes.modes import mode_of
 from routeproof.routes.read_back import ReadBack
 
@@ -28,6 +33,10 @@ was). ``declared``: the proof file says so and the endpoint cannot be asked.
 ``unverified``: nobody says."""
 
 ChangeClass = Literal["lossless", "lossy", "invalid", "unknown"]
+
+
+MALFORMED = "observed.malformed_argument"
+"""Field that holds an argument of a launch command which is two words in one."""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,6 +106,12 @@ def take_inventory(spec: RouteSpec, read_back: ReadBack | None) -> Inventory:
     """
     declared, notes = declared_fields(spec)
     said = dict(read_back.fields) if read_back else {}
+    if read_back and declared.get("model") in read_back.models:
+        # The name that is sent is an alias here; the file behind it is compared apart.
+        said["model.file"] = said.get("model", "")
+        said["model"] = declared["model"]
+        if not said["model.file"]:
+            del said["model.file"]
     names = sorted({*declared, *said, *_required(declared, said)})
     fields = [
         _field(name, declared.get(name), said.get(name), notes.get(name))
@@ -140,15 +155,26 @@ def declared_fields(spec: RouteSpec) -> tuple[dict[str, str], dict[str, str]]:
         launched.update(fields_of_environment(spec.launch.env))
     notes = {}
     for name, value in launched.items():
-        if "{" in value and value.strip("{}").isidentifier():
+        if _PLACEHOLDER.fullmatch(value):
             continue
         if name not in written:
             written[name] = value
             notes[name] = "from the launch command"
         elif not same(name, written[name], value):
-            notes[name] = f"the launch command says {value}"
+            notes[name] = (
+                f"declared {written[name]}, but the launch command says {value}"
+            )
+    for index, word in enumerate(
+        malformed_words(spec.launch.command) if spec.launch else ()
+    ):
+        name = f"{MALFORMED}.{index}"
+        written[name] = word
+        notes[name] = f"`{word}` is one argument; write its two words apart"
     return written, notes
 
+
+_PLACEHOLDER = re.compile(r"\{\w+\}|\$\w+|\$\{\w+\}|\$\(\w+\)")
+"""Filled when the engine is launched: ``{model}``, ``$MODEL``, ``$(MODEL)``."""
 
 _GROUPS = ("tokenizer", "engine", "speculation", "hardware", "sampler_defaults")
 _PLAIN = (

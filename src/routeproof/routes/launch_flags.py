@@ -60,6 +60,12 @@ FLAGS: dict[str, str] = {
     "-dp": "hardware.topology.dp",
     "--dp": "hardware.topology.dp",
     "--dp-size": "hardware.topology.dp",
+    "--max-num-seqs": "scheduler.max_running_requests",
+    "--max-running-requests": "scheduler.max_running_requests",
+    "-np": "scheduler.max_running_requests",
+    "--parallel": "scheduler.max_running_requests",
+    "--max-num-batched-tokens": "scheduler.batched_tokens",
+    "--chunked-prefill-size": "scheduler.batched_tokens",
     "--speculative-algorithm": "speculation.method",
     "--speculative-draft-model-path": "speculation.draft.model",
     "--speculative-draft-model": "speculation.draft.model",
@@ -71,6 +77,17 @@ FLAGS: dict[str, str] = {
 }
 """Flag to route field. Flags that start with ``--speculative-`` or ``--spec-`` and
 are not here become ``speculation.options.<name>``; others ``launch.<name>``."""
+
+TURNED: dict[str, tuple[str, str]] = {
+    "--enable-prefix-caching": ("prefix_cache", "true"),
+    "--no-enable-prefix-caching": ("prefix_cache", "false"),
+    "--disable-radix-cache": ("prefix_cache", "false"),
+    "--cache-prompt": ("prefix_cache", "true"),
+    "--no-cache-prompt": ("prefix_cache", "false"),
+    "--enable-chunked-prefill": ("scheduler.chunked_prefill", "true"),
+    "--no-enable-chunked-prefill": ("scheduler.chunked_prefill", "false"),
+}
+"""Switches that set a field to one of two values."""
 
 IGNORED = frozenset(
     """--port -p --host --api-key --alias -a --served-model-name --log-file --log-level
@@ -118,7 +135,8 @@ def arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
     flag (the program, a subcommand, a positional model) gives nothing, except the
     model of ``vllm serve MODEL`` and ``trtllm-serve MODEL``.
     """
-    words = list(command)
+    twisted = malformed_words(command)
+    words = [word for word in command if word not in twisted]
     for before, word in zip(words, words[1:], strict=False):
         if before == "serve" or before.endswith("trtllm-serve"):
             if not word.startswith("-") and word != "serve":
@@ -130,13 +148,16 @@ def arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not _is_flag(word):
             continue
         flag, equals, value = word.partition("=")
+        if flag.startswith("--"):
+            # vLLM and SGLang take underscores for hyphens.
+            flag = flag.replace("_", "-")
         if equals:
             yield flag, value
             continue
         if flag in SWITCHES:
             yield flag, "true"
             continue
-        values = []
+        values: list[str] = []
         while index < len(words) and not _is_flag(words[index]):
             values.append(words[index])
             index += 1
@@ -145,6 +166,19 @@ def arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _is_flag(word: str) -> bool:
     return bool(re.match(r"^--?[A-Za-z]", word))
+
+
+def malformed_words(command: Sequence[str]) -> tuple[str, ...]:
+    """Arguments that hold a flag and its value in one word, separated by a space.
+
+    No shell splits a command that is a list, so the engine sees one unknown flag and,
+    where it is lenient, runs without what was asked for.
+
+    Example:
+        >>> malformed_words(["serve", "--quantization fp8", "--port=1"])
+        ('--quantization fp8',)
+    """
+    return tuple(word for word in command if re.match(r"^--?[A-Za-z][\w-]*\s+\S", word))
 
 
 def fields_of_command(command: Sequence[str]) -> dict[str, str]:
@@ -159,6 +193,9 @@ def fields_of_command(command: Sequence[str]) -> dict[str, str]:
             continue
         if flag == "--speculative-config":
             out.update(_speculative_config(value))
+        elif flag in TURNED:
+            name, on = TURNED[flag]
+            out[name] = ("false" if on == "true" else "true") if _off(value) else on
         elif flag in FLAGS:
             _set(out, FLAGS[flag], value)
         elif match := re.match(r"^--(?:speculative|spec)-(.+)$", flag):
@@ -168,6 +205,7 @@ def fields_of_command(command: Sequence[str]) -> dict[str, str]:
             out[f"launch.{name}"] = "set" if SECRET.search(name) else value
     _merge_kv(out)
     _merge_topology(out)
+    _proposals(out)
     if "speculation.method" not in out:
         drafts = "speculation.draft.model" in out
         out["speculation.method"] = "draft_model" if drafts else NONE
@@ -180,6 +218,10 @@ def fields_of_environment(env: Mapping[str, str]) -> dict[str, str]:
         f"launch.env.{name}": "set" if SECRET.search(name) else value
         for name, value in env.items()
     }
+
+
+def _off(value: str) -> bool:
+    return value.lower() in ("false", "0", "no")
 
 
 def _set(out: dict[str, str], name: str, value: str) -> None:
@@ -212,6 +254,14 @@ def _merge_kv(out: dict[str, str]) -> None:
         return
     keys, values = keys or "f16", values or "f16"
     out["kv_cache"] = keys if keys == values else f"{keys}/{values}"
+
+
+def _proposals(out: dict[str, str]) -> None:
+    """SGLang counts the root among the draft tokens; drafts proposed are one fewer."""
+    size = out.get("speculation.options.num_draft_tokens", "")
+    size = size or out.get("speculation.options.dflash_block_size", "")
+    if size.isdigit() and int(size) > 1:
+        out.setdefault("speculation.draft_tokens", str(int(size) - 1))
 
 
 def _merge_topology(out: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from routeproof.errors import ParityError
-from routeproof.routes.inventory import Inventory, RouteDiff
+from routeproof.routes.inventory import MALFORMED, Inventory, RouteDiff
 
 
 class ParityProblem(
@@ -17,11 +17,11 @@ class ParityProblem(
         kind: ``undeclared``: they differ in a field that ``changes`` does not name.
             ``contradicted``: an endpoint says otherwise than the file.
             ``invalid``: acceptance is forced or invented.
-            ``no_change``: ``changes`` names a field in which they do not differ.
+            ``malformed``: a launch command does not say what it seems to say.
         why: One sentence for people.
     """
 
-    kind: Literal["undeclared", "contradicted", "invalid", "no_change"]
+    kind: Literal["undeclared", "contradicted", "invalid", "malformed"]
     field: str
     baseline: str | None
     candidate: str | None
@@ -33,13 +33,12 @@ class ParityProblem(
 
 
 def parity_problems(found: RouteDiff) -> tuple[ParityProblem, ...]:
-    """Every reason why the two routes may not be compared; empty when they may.
-
-    ``no_change`` is listed last: it makes a test pointless, not unfair.
-    """
+    """Every reason why the two routes may not be compared; empty when they may."""
     problems = [
         *_contradicted("baseline", found.baseline),
         *_contradicted("candidate", found.candidate),
+        *_malformed("baseline", found.baseline),
+        *_malformed("candidate", found.candidate),
     ]
     for change in found.changes:
         if change.change_class == "invalid":
@@ -80,6 +79,20 @@ def pointless_changes(found: RouteDiff, changes: tuple[str, ...]) -> tuple[str, 
     )
 
 
+def _malformed(arm: str, inventory: Inventory) -> list[ParityProblem]:
+    return [
+        ParityProblem(
+            kind="malformed",
+            field=field.name,
+            baseline=field.value if arm == "baseline" else None,
+            candidate=field.value if arm == "candidate" else None,
+            why=f"{arm}: {field.note}",
+        )
+        for field in inventory.fields
+        if field.name.startswith(MALFORMED)
+    ]
+
+
 def _contradicted(arm: str, inventory: Inventory) -> list[ParityProblem]:
     return [
         ParityProblem(
@@ -90,8 +103,5 @@ def _contradicted(arm: str, inventory: Inventory) -> list[ParityProblem]:
             why=f"{arm}: `{field.name}` is {field.note}",
         )
         for field in inventory.fields
-        if field.declared is not None
-        and field.read_back is not None
-        and field.note is not None
-        and field.note.startswith("declared ")
+        if field.note is not None and field.note.startswith("declared ")
     ]
