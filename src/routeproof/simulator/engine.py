@@ -49,6 +49,7 @@ class Engine:
         self.collapsed = False
         self.leaked_kv = 0
         self.leaked_bytes = 0
+        self._leaks = any(spoil.how == "leak" for spoil in defects.spoils)
         self._rng = Random(route.seed)
         self._serial = 0
         self._batch: tuple[list[Sequence], list[tuple[Sequence, int]], int] = (
@@ -359,7 +360,9 @@ class Engine:
             uptime_s=now_s - self.started_s,
             finished=self.tally.finished,
             cached_tokens=asking.cached if asking else 0,
-            neighbours=tuple(self._neighbours(asking)) if asking else (),
+            neighbours=tuple(self._neighbours(asking))
+            if asking and self._leaks
+            else (),
         )
 
     def _neighbours(self, asking: Sequence) -> Iterator[str]:

@@ -45,6 +45,9 @@ class Reply:
         self.id = f"{'chatcmpl' if ask.kind == 'chat' else 'cmpl'}-{number:016x}"
         self._left = len(sequences)
         self._base = self._frame()
+        fingerprint = dialect.fingerprint(engine)
+        signed = {} if fingerprint is None else {"system_fingerprint": fingerprint}
+        self._signed: dict[str, Any] = signed
 
     def _frame(self) -> dict[str, Any]:
         chat = self._ask.kind == "chat"
@@ -153,11 +156,7 @@ class Reply:
         if ids is not None:
             entry["token_ids"] = ids
         frame = self._base | {"choices": [entry]}
-        return b"data: " + _encode(frame | self._signed()) + b"\n\n"
-
-    def _signed(self) -> dict[str, Any]:
-        fingerprint = self._dialect.fingerprint(self._engine)
-        return {} if fingerprint is None else {"system_fingerprint": fingerprint}
+        return b"data: " + _encode(frame | self._signed) + b"\n\n"
 
     def _ending(self) -> list[bytes]:
         details = self._dialect.details(self._engine, self._ask, self._sequences)
@@ -166,7 +165,7 @@ class Reply:
             last["usage"] = self._dialect.usage(self._engine, self._sequences)
         if len(last) == 1 and not details:
             return [DONE]
-        frame = self._base | last | self._signed() | details
+        frame = self._base | last | self._signed | details
         return [b"data: " + _encode(frame) + b"\n\n", DONE]
 
     def _failure(self) -> list[bytes]:
@@ -191,7 +190,7 @@ class Reply:
             }
             return 500, _encode({"error": problem})
         body = self._base | {"choices": [self._choice(s) for s in self._sequences]}
-        body |= self._signed()
+        body |= self._signed
         if not self._engine.defects.stream.no_usage:
             body["usage"] = self._dialect.usage(self._engine, self._sequences)
         return 200, _encode(

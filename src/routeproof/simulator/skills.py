@@ -16,22 +16,27 @@ _REPEAT = re.compile(
 )
 
 _SUBJECTS = (
-    "The harbor",
-    "A quiet river",
-    "The old bridge",
-    "Each lantern",
-    "The valley",
-    "One small boat",
-)
-_VERBS = ("follows", "crosses", "mirrors", "outlasts", "explains", "carries")
+    "The harbor", "A quiet river", "The old bridge", "Each lantern", "The valley",
+    "One small boat", "The schoolhouse", "A tall pine", "The ferry", "Her garden",
+    "The railway", "Their workshop", "A winter storm", "The museum", "The baker",
+    "An early frost", "The north wall", "Our neighbour", "The old clock", "A letter",
+)  # fmt: skip
+_VERBS = (
+    "follows", "crosses", "mirrors", "outlasts", "explains", "carries", "measures",
+    "surrounds", "remembers", "interrupts", "welcomes", "repairs", "describes",
+    "protects", "divides", "borrows", "replaces", "announces", "resembles", "shelters",
+)  # fmt: skip
 _OBJECTS = (
-    "the northern light",
-    "a longer winter",
-    "every second stone",
-    "the market road",
-    "what came before",
-    "its own map",
-)
+    "the northern light", "a longer winter", "every second stone", "the market road",
+    "what came before", "its own map", "the first snow of the year", "a row of tents",
+    "the lower fields", "an unfinished drawing", "most of the morning", "that new law",
+    "a basket of apples", "the sound of hammers", "two kinds of weather", "the island",
+    "a promise made in spring", "the edge of town", "several older songs", "the tide",
+)  # fmt: skip
+_LINKS = (
+    "", "", "", " because nobody asked", " in the evening", ", or so it seems",
+    " without much noise", " since last autumn", ", as the records show", " once more",
+)  # fmt: skip
 
 
 def improvise(ask: Ask, trial: str, length: int) -> Said:
@@ -56,7 +61,7 @@ def improvise(ask: Ask, trial: str, length: int) -> Said:
 def filler(length: int, rng: random.Random) -> str:
     """Sentences of about ``length`` tokens."""
     sentences = []
-    for _ in range(max(1, length // 8)):
+    for _ in range(max(1, length // 9)):
         words = (rng.choice(_SUBJECTS), rng.choice(_VERBS), rng.choice(_OBJECTS))
-        sentences.append(" ".join(words) + ".")
+        sentences.append(" ".join(words) + rng.choice(_LINKS) + ".")
     return " ".join(sentences)
