@@ -101,7 +101,9 @@ _METHODS = {
     "frozen_kv_mtp": "mtp",
 }
 
-_PATH_FIELDS = frozenset({"model", "speculation.draft.model", "tokenizer.name"})
+_PATH_FIELDS = frozenset(
+    {"model", "model.file", "speculation.draft.model", "tokenizer.name"}
+)
 """Where files lie is no part of a route; what they are called is."""
 
 _DTYPE_FIELDS = frozenset({"weights", "kv_cache", "speculation.draft.weights"})
