@@ -8,6 +8,7 @@ import uvloop
 from routeproof.engines.endpoint import Endpoint
 from routeproof.proof.workload import ArrivalSpec, LoadSpec, WorkloadSpec
 from routeproof.records.record import EngineDetails, Key
+from routeproof.runs.capture import Capture
 from routeproof.runs.client import Client, Limits
 from routeproof.runs.parse import Origin, parse
 from routeproof.runs.request import Target, head_of, request_of
@@ -89,3 +90,24 @@ def run(coroutine):
     """Run on the loop that the product uses."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(coroutine)
+
+
+MS = 1_000_000
+
+
+def captured(reads, *, end_ms=None, status=200, failure=None, headers=()):
+    """A capture with the given (milliseconds, bytes) reads; the request began at 0."""
+    last_ms = reads[-1][0] if reads else 0
+    return Capture(
+        intended_ns=0,
+        dispatched_ns=1,
+        sent_ns=2,
+        first_byte_ns=(reads[0][0] if reads else 1) * MS,
+        end_ns=(last_ms if end_ms is None else end_ms) * MS,
+        status=status,
+        headers=list(headers),
+        stamps=[ms * MS for ms, _ in reads],
+        pieces=[data for _, data in reads],
+        size_bytes=sum(len(data) for _, data in reads),
+        failure=failure,
+    )

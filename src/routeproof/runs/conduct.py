@@ -97,13 +97,14 @@ async def conduct(
     if CONTROL in plan.arms and CONTROL not in routes:
         routes[CONTROL] = routes["baseline"]
     run = _Run(plan, routes, folder, progress)
-    try:
-        for stage in plan.stages:
-            run.enter(stage)
-            for block in stage.blocks:
-                await run.block(block)
-    finally:
-        await run.close()
+    with _quiet():
+        try:
+            for stage in plan.stages:
+                run.enter(stage)
+                for block in stage.blocks:
+                    await run.block(block)
+        finally:
+            await run.close()
     return run.result()
 
 
@@ -150,11 +151,11 @@ class _Run:
         sender = Sender(block, self._plan, target, client, self._backlog)
         sender.prepare(first)
         await client.open(min(block.concurrency or 1, len(first)))
-        with _quiet():
-            await self._both(
-                send_block(sender, itertools.chain(first, missing)), self._keep(block)
-            )
+        await self._both(
+            send_block(sender, itertools.chain(first, missing)), self._keep(block)
+        )
         self._backlog.drain()
+        gc.collect()
         self._check_failures()
         self._report(block)
         if block.count is None:
@@ -285,7 +286,10 @@ def _origin(folder: RunFolder) -> Origin:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No garbage collection on the clock, and short turns for the flushing thread."""
+    """No garbage collection on the clock, and short turns for the flushing thread.
+
+    What exists already is frozen, so that the collections between blocks are short.
+    """
     interval_s = sys.getswitchinterval()
     was_enabled = gc.isenabled()
     gc.collect()

@@ -184,12 +184,12 @@ def _take(said: Said, body: dict[str, Any], add: Callable[[], None]) -> None:
 def _decode(data: bytes) -> Any:
     """JSON, also with the slips engines make: NaN, half surrogates, bad UTF-8."""
     try:
-        return msgspec.json.decode(data)
-    except msgspec.DecodeError:
         try:
+            return msgspec.json.decode(data)
+        except msgspec.DecodeError:
             return json.loads(data.decode("utf-8", "replace"))
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def _server_words(body: bytes) -> str:

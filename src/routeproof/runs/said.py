@@ -67,6 +67,7 @@ class Said:
     is_done: bool = False
     _last_read: int = -1
     _counted: int = 0
+    _counts_each: bool = False
     _tail: tuple[Mapping[str, Any], ...] = ()
 
     def add_chunk(self, body: Mapping[str, Any], stamp_ns: int, read: int) -> None:
@@ -78,9 +79,14 @@ class Said:
             carried, visible = carried or has_tokens, visible or is_visible
             if count is not None:
                 tokens = (tokens or 0) + count
-        tokens = self._from_usage(body, tokens)
-        if carried or tokens:
-            self._mark(stamp_ns, read, tokens)
+        fresh = self._from_usage(body)
+        if not carried and self._counts_each:
+            # A token may decode to nothing; a running count tells that it came.
+            carried = bool(fresh)
+        if carried:
+            self._mark(stamp_ns, read, fresh if tokens is None else tokens)
+        if body.get("choices"):
+            self._counts_each = fresh is not None
         if visible and not self.first_visible_ns:
             self.first_visible_ns = stamp_ns
         self._note(body)
@@ -89,7 +95,7 @@ class Said:
         """Take a response that was not streamed; it has no chunk times."""
         for raw in body.get("choices") or ():
             self._add_choice(raw)
-        self._from_usage(body, None)
+        self._from_usage(body)
         self._note(body)
 
     def finish_reasons(self) -> list[str | None]:
@@ -124,16 +130,17 @@ class Said:
             self.error = error_words(error or body)
         self._tail = (*self._tail[-2:], body)
 
-    def _from_usage(self, body: Mapping[str, Any], tokens: int | None) -> int | None:
+    def _from_usage(self, body: Mapping[str, Any]) -> int | None:
+        """Keep the counts; tokens since the last count, when it runs along."""
         usage = body.get("usage")
         if not isinstance(usage, Mapping):
-            return tokens
+            return None
         self.usage.update({k: v for k, v in usage.items() if v is not None})
         total = usage.get("completion_tokens")
         if not isinstance(total, int) or not body.get("choices"):
-            return tokens
+            return None
         fresh, self._counted = total - self._counted, total
-        return fresh if tokens is None and fresh >= 0 else tokens
+        return fresh if fresh >= 0 else None
 
     def _add_choice(self, raw: Mapping[str, Any]) -> tuple[int | None, bool, bool]:
         """Take a piece of one choice.
