@@ -255,6 +255,23 @@ def latency_rows() -> tuple[LatencyRow, ...]:
                     ecdf=ecdf,
                 )
             )
+    for concurrency in (1, 4, 16, 64):
+        for arm, factor in (("baseline", 1.0), ("candidate", 0.74)):
+            p95 = 2.6 * factor * (1 + concurrency / 24)
+            rows.append(
+                LatencyRow(
+                    arm=arm,
+                    phase="sweep",
+                    level=f"c{concurrency}",
+                    metric="request_latency",
+                    unit="s",
+                    n=20 * concurrency,
+                    failed=0,
+                    unknown=0,
+                    mean=p95 * 0.7,
+                    percentiles=(Percentile(q=0.95, value=p95),),
+                )
+            )
     return tuple(rows)
 
 

@@ -12,6 +12,7 @@ from routeproof.verdict import Decision
 
 WIDTH = 100
 _LABEL = 13
+_NAME = 24
 _MAX_CHANGES = 4
 _MAX_QUALITY = 6
 _MAX_SPEED = 4
@@ -167,7 +168,7 @@ def _table(label: str, gate: GateResult, most: int, pen: _Pen) -> Iterator[str]:
     columns = [_cells(check) for check in checks]
     widths = [max(len(row[i]) for row in columns) for i in range(len(columns[0]))]
     spare = pen.width - _LABEL - sum(widths[1:]) - 2 * len(widths) - len("INCONCLUSIVE")
-    widths[0] = min(widths[0], max(spare, 18))
+    widths[0] = min(widths[0], max(spare, _NAME))
     for index, (check, cells) in enumerate(zip(checks, columns, strict=True)):
         text = "  ".join(
             f"{_cut(cell, width):<{width}}"

@@ -1,0 +1,1 @@
+"""Charts of the HTML report: rows of a judgement to Vega-Lite, by Altair."""

@@ -1,0 +1,230 @@
+"""Latency distributions, percentiles, and where the time goes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from routeproof.gates.facts import LatencyRow, Percentile, Row
+from routeproof.reports import figures
+from routeproof.reports.charts.figure import (
+    Figure,
+    arm_colour,
+    drawn,
+    rows_of,
+    unit_scale,
+)
+from routeproof.reports.tables import Table
+
+PHASES = ("latency", "quality", "sweep", "soak")
+"""Where a distribution is taken from: the first of these that has one."""
+
+SHOWN = (
+    "time_to_first_token",
+    "inter_token_latency",
+    "request_latency",
+)
+
+PARTS = (
+    ("queue_time", "queue"),
+    ("prefill_time", "prefill"),
+    ("decode_time", "decode"),
+)
+
+
+def distributions(rows: Sequence[LatencyRow]) -> list[tuple[Figure, Figure]]:
+    """For each headline metric, its distribution and its percentiles."""
+    made = []
+    for metric in SHOWN:
+        chosen = _first_stage([row for row in rows if row.metric == metric])
+        if chosen:
+            made.append((_ecdf(metric, chosen), _percentiles(metric, chosen)))
+    return made
+
+
+def _first_stage(rows: Sequence[LatencyRow]) -> list[LatencyRow]:
+    for phase in PHASES:
+        here = [row for row in rows if row.phase == phase and row.ecdf]
+        if here:
+            return [row for row in here if row.level == here[0].level]
+    return []
+
+
+def _ecdf(metric: str, rows: Sequence[LatencyRow]) -> Figure:
+    factor, unit = unit_scale(rows[0].unit, max(row.ecdf[-1][0] for row in rows))
+    points: list[Row] = [
+        {"arm": row.arm, "value": round(factor * value, 6), "share": round(share, 4)}
+        for row in rows
+        for value, share in row.ecdf
+    ]
+    chart = (
+        alt.Chart(rows_of(points))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            x=alt.X("value:Q").title(unit),
+            y=alt.Y("share:Q").title(None).axis(format="%", tickCount=5),
+            color=arm_colour([row.arm for row in rows]),
+            strokeDash=_dash([row.arm for row in rows]),
+            tooltip=["arm:N", "value:Q", alt.Tooltip("share:Q").format(".0%")],
+        )
+    )
+    name = metric.replace("_", " ")
+    return Figure(
+        key=f"ecdf-{metric}",
+        title=name[0].upper() + name[1:],
+        says=f"Share of answered requests whose {name} was at most the value below; "
+        f"stage {rows[0].phase}, level {rows[0].level}. Further left is faster.",
+        specification=drawn(chart, height=190),
+        numbers=_counts_table(rows),
+    )
+
+
+def _dash(arms: Sequence[str]) -> Any:
+    present = [arm for arm in ("baseline", "candidate", "control") if arm in arms]
+    lines = {"baseline": [1, 0], "candidate": [1, 0], "control": [4, 3]}
+    scale = {"domain": present, "range": [lines[arm] for arm in present]}
+    return alt.StrokeDash("arm:N").scale(**scale)
+
+
+def _counts_table(rows: Sequence[LatencyRow]) -> Table:
+    return Table(
+        head=("arm", "requests", "failed", "not told", "mean of served"),
+        rows=tuple(
+            (
+                row.arm,
+                f"{row.n:,}",
+                f"{row.failed:,}",
+                f"{row.unknown:,}",
+                figures.number(row.mean, row.unit),
+            )
+            for row in rows
+        ),
+        numeric=(False, True, True, True, True),
+    )
+
+
+def _percentiles(metric: str, rows: Sequence[LatencyRow]) -> Figure:
+    largest = max(
+        (p.high or p.value or 0 for r in rows for p in r.percentiles), default=0
+    )
+    factor, unit = unit_scale(rows[0].unit, largest)
+    points: list[Row] = [
+        {
+            "arm": row.arm,
+            "percentile": f"p{100 * p.q:g}",
+            "value": None if p.value is None else round(factor * p.value, 6),
+            "low": None if p.low is None else round(factor * p.low, 6),
+            "high": None if p.high is None else round(factor * p.high, 6),
+        }
+        for row in rows
+        for p in row.percentiles
+        if p.value is not None
+    ]
+    arms = [row.arm for row in rows]
+    base = alt.Chart(rows_of(points)).encode(
+        y=alt.Y("percentile:N").title(None).sort(None),
+        yOffset=alt.YOffset("arm:N").sort(["baseline", "candidate", "control"]),
+        color=arm_colour(arms).legend(None),
+        tooltip=["arm:N", "percentile:N", "value:Q", "low:Q", "high:Q"],
+    )
+    chart = base.mark_rule(strokeWidth=2.5, opacity=0.6).encode(
+        x=alt.X("low:Q").title(unit).scale(zero=False), x2="high:Q"
+    ) + base.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q")
+    name = metric.replace("_", " ")
+    return Figure(
+        key=f"percentiles-{metric}",
+        title=f"Percentiles of {name}",
+        says=f"Percentiles of {name} with their intervals. Failed requests count as "
+        "infinitely slow; a percentile without enough samples is left out.",
+        specification=drawn(chart, height=150),
+        numbers=_percentile_table(rows),
+    )
+
+
+def _percentile_table(rows: Sequence[LatencyRow]) -> Table:
+    return Table(
+        head=("arm", "percentile", "value", "interval"),
+        rows=tuple(
+            (row.arm, f"p{100 * p.q:g}", _percentile(p, row.unit), _ends(p, row.unit))
+            for row in rows
+            for p in row.percentiles
+        ),
+        numeric=(False, False, True, True),
+    )
+
+
+def _percentile(percentile: Percentile, unit: str) -> str:
+    if percentile.is_infinite:
+        return "beyond: too many failed"
+    if percentile.value is None and percentile.n_needed is not None:
+        return f"needs {percentile.n_needed:,} samples"
+    return figures.number(percentile.value, unit)
+
+
+def _ends(percentile: Percentile, unit: str) -> str:
+    if percentile.value is None:
+        return ""
+    low, high = percentile.low, percentile.high
+    left = ".." if low is None else figures.number(low, unit)
+    return f"[{left}, {'..' if high is None else figures.number(high, unit)}]"
+
+
+def phases_of_time(rows: Sequence[LatencyRow]) -> Figure | None:
+    """Queue, prefill and decode of a mean request, arm by arm.
+
+    Returns:
+        ``None`` when the engine tells none of them.
+    """
+    chosen = [
+        (label, row)
+        for metric, label in PARTS
+        for row in _stage_means([r for r in rows if r.metric == metric])
+    ]
+    if not chosen:
+        return None
+    factor, unit = unit_scale("s", max(row.mean or 0 for _, row in chosen))
+    order = [label for _, label in PARTS]
+    points: list[Row] = [
+        {
+            "arm": row.arm,
+            "part": label,
+            "time": None if row.mean is None else round(factor * row.mean, 6),
+            "order": order.index(label),
+        }
+        for label, row in chosen
+    ]
+    scale = {"domain": order, "range": [f"var(--{part})" for part in order]}
+    chart = (
+        alt.Chart(rows_of(points))
+        .mark_bar(size=22)
+        .encode(
+            x=alt.X("time:Q").title(f"mean {unit} of a request"),
+            y=alt.Y("arm:N").title(None).sort(["baseline", "candidate", "control"]),
+            color=alt.Color("part:N").scale(**scale).sort(order),
+            order="order:Q",
+            tooltip=["arm:N", "part:N", "time:Q"],
+        )
+    )
+    return Figure(
+        key="parts-of-time",
+        title="Where the time goes",
+        says="Mean time in the queue, in prefill and in decode, as the engine reports "
+        "it for each request.",
+        specification=drawn(chart, height=alt.Step(34)),
+        numbers=Table(
+            head=("arm", "part", "mean", "requests"),
+            rows=tuple(
+                (row.arm, label, figures.number(row.mean, "s"), f"{row.n:,}")
+                for label, row in chosen
+            ),
+            numeric=(False, False, True, True),
+        ),
+    )
+
+
+def _stage_means(rows: Sequence[LatencyRow]) -> list[LatencyRow]:
+    for phase in PHASES:
+        here = [r for r in rows if r.phase == phase and r.mean is not None]
+        if here:
+            return [row for row in here if row.level == here[0].level]
+    return []
