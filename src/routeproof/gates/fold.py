@@ -27,7 +27,7 @@ def gate_result(
     if status is Status.PASSED:
         reason = passed
     else:
-        reason = "nothing was measured" if first is None else first.reason
+        reason = "nothing was measured" if first is None else _told(first)
     return GateResult(
         gate=gate,
         status=status,
@@ -53,3 +53,12 @@ def _status(checks: Sequence[Check]) -> Status:
 def _by_weight(checks: Sequence[Check]) -> list[Check]:
     """Required checks first, order kept otherwise."""
     return sorted(checks, key=lambda check: not check.required)
+
+
+def _told(check: Check) -> str:
+    """A difference says which question it answers; other reasons are sentences."""
+    return (
+        f"{check.name}: {check.reason}"
+        if check.slice or check.kind == "difference"
+        else check.reason
+    )

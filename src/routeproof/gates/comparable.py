@@ -1,0 +1,115 @@
+"""Was the same sent to both arms, in turns, and with a control?"""
+
+import numpy as np
+
+from routeproof.gates.facts import ValidityRow
+from routeproof.metrics.pairs import pair_arms
+from routeproof.metrics.requests import Requests
+from routeproof.records.manifest import ClientHealth
+
+TEMPLATE_FIELDS = ("tokenizer", "model", "revision", "engine")
+"""Changes that explain another number of prompt tokens for the same case."""
+
+
+def workload_matches(requests: Requests) -> bool | None:
+    """Whether both arms were sent the same cases; ``None`` when an arm is absent.
+
+    A part of the cases may be missing on one arm (an interrupted run); those pairs
+    are counted as missing. Arms that share less than half of them were sent
+    something else.
+    """
+    found = [_cases(requests, arm) for arm in ("baseline", "candidate")]
+    if not found[0] or not found[1]:
+        return None
+    return len(found[0] & found[1]) * 2 >= min(len(found[0]), len(found[1]))
+
+
+def _cases(requests: Requests, arm: str) -> set[int]:
+    codes = requests.label("case_id").codes[requests.at(arm=arm)]
+    return set(np.unique(codes).tolist())
+
+
+def is_interleaved(requests: Requests) -> bool | None:
+    """Whether blocks of baseline and candidate took turns at every load.
+
+    ``None`` when an arm is absent. Two turns at least, of which one has the candidate
+    first or the baseline again.
+    """
+    arm, at = requests.label("arm"), requests.number("intended_s").values
+    seen = False
+    for phase, level in requests.levels():
+        if phase in ("warmup", "probe"):
+            continue
+        keep = requests.at(phase=phase, level=level)
+        rows = np.flatnonzero(keep & (arm.equal("baseline") | arm.equal("candidate")))
+        ordered = arm.codes[rows[np.argsort(at[rows], kind="stable")]]
+        if np.unique(ordered).size < 2:
+            continue
+        seen = True
+        if int((np.diff(ordered) != 0).sum()) < 2:
+            return False
+    return True if seen else None
+
+
+def has_control(requests: Requests) -> bool:
+    """Whether the baseline was answered a second time, outside the warm-up."""
+    control = requests.at(arm="control") & requests.served()
+    warm = requests.at(phase="warmup") | requests.at(phase="probe")
+    return bool((control & ~warm).any())
+
+
+def prompt_token_problem(requests: Requests, changes: tuple[str, ...]) -> str | None:
+    """The same case counted differently: another template or tokenizer is at work.
+
+    ``None`` when counts agree, are not known, or a declared change explains them.
+    """
+    if any(name.split(".")[0] in TEMPLATE_FIELDS for name in changes):
+        return None
+    pairs = pair_arms(requests, phase="quality", other="candidate")
+    tokens = requests.number("prompt_tokens")
+    known = tokens.known[pairs.left] & tokens.known[pairs.right]
+    left, right = tokens.values[pairs.left][known], tokens.values[pairs.right][known]
+    differing = int((left != right).sum())
+    if not differing:
+        return None
+    return (
+        f"prompt tokens of the same case differ in {differing} of {left.size} pairs "
+        f"({left.sum():.0f} and {right.sum():.0f} in all): template or tokenizer differ"
+    )
+
+
+def validity_rows(health: ClientHealth | None) -> tuple[ValidityRow, ...]:
+    """The client's checks on itself, as it wrote them down."""
+    if health is None:
+        return ()
+    rows = [
+        ValidityRow(
+            name=check.name,
+            value=check.value,
+            limit=check.limit,
+            unit="",
+            is_ok=check.ok,
+            reason=_reason(check.name, check.value, check.limit, check.at_least),
+        )
+        for check in health.checks
+    ]
+    if not health.valid and all(row.is_ok is not False for row in rows):
+        reason = "; ".join(health.reasons) or "the client found itself too slow"
+        rows.append(
+            ValidityRow(
+                name="client",
+                value=None,
+                limit=None,
+                unit="",
+                is_ok=False,
+                reason=reason,
+            )
+        )
+    return tuple(rows)
+
+
+def _reason(name: str, value: float | None, limit: float, at_least: bool) -> str:
+    words = name.replace("_", " ")
+    if value is None:
+        return f"{words} was not measured"
+    return f"{words} is {value:.3g}, {'at least' if at_least else 'at most'} {limit:g}"

@@ -1,0 +1,195 @@
+"""From scores to answered quality questions, flips and the degeneration guard."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from routeproof.gates.answers import Rules, Sides, answered
+from routeproof.gates.evidence import Agreed
+from routeproof.gates.facts import QualityRow, Row
+from routeproof.gates.outcomes import outcome_rows
+from routeproof.gates.questions import HEADLINE, Question, questions
+from routeproof.gates.slices import CaseFacts
+from routeproof.metrics.requests import Requests
+from routeproof.metrics.score_table import PairedScores, ScoreTable, pair_scores
+from routeproof.records.columns import Bools, Column
+from routeproof.scorers.table import SCORERS
+
+UNDER_LOAD = ("sweep", "soak")
+_SCREEN_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """All that quality is measured from.
+
+    Attributes:
+        table: Scores in their own direction.
+        requests: Every request, for outcomes and lengths.
+    """
+
+    table: ScoreTable
+    requests: Requests
+    facts: CaseFacts
+    agreed: Agreed
+    seed: int = 0
+
+
+def quality_phase(requests: Requests) -> str:
+    """The phase whose answers are judged: ``quality`` when it ran, else the first."""
+    present = [phase for phase, _ in requests.levels()]
+    for phase in ("quality", "latency", "sweep", "soak"):
+        if phase in present:
+            return phase
+    return "quality"
+
+
+def quality_rows(answers: Answers) -> tuple[QualityRow, ...]:
+    """Every question asked, answered; then outcomes; then the screening with Holm."""
+    table = _pointing_up(answers.table)
+    phase = quality_phase(answers.requests)
+    headline = _headline(table, answers.facts)
+    in_phase = table.phase.equal(phase)
+    rows: list[QualityRow] = []
+    for question in questions(answers.agreed, answers.facts):
+        keep = in_phase & _metric_rows(table, headline, question.metric)
+        rows += _answer(answers, table, keep, question)
+    rows += outcome_rows(answers.requests, phase, answers.agreed.policy.alpha)
+    for question, keep in _further(answers, table, headline, in_phase):
+        rows += _answer(answers, table, keep, question)
+    return tuple(holm(row for row in rows if not _is_empty_screen(row)))
+
+
+def _is_empty_screen(row: QualityRow) -> bool:
+    return row.origin == "screening" and row.units == 0
+
+
+def _answer(
+    answers: Answers, table: ScoreTable, keep: Bools, question: Question
+) -> list[QualityRow]:
+    tags = {k: v for k, v in question.slice.items() if k not in ("phase", "level")}
+    if tags:
+        keep = keep & table.of_cases(answers.facts.ids(tags))
+    sides = Sides(
+        pair_scores(table, keep, "candidate"),
+        _control(pair_scores(table, keep, "control")),
+    )
+    is_screen = question.origin == "screening"
+    rules = Rules(
+        alpha=answers.agreed.policy.alpha,
+        seed=answers.seed,
+        resamples=_SCREEN_RESAMPLES if is_screen else 10_000,
+    )
+    return answered(question, sides, rules)
+
+
+def _control(pairs: PairedScores) -> PairedScores | None:
+    return pairs if pairs.both().any() else None
+
+
+def _further(
+    answers: Answers, table: ScoreTable, headline: Bools, in_phase: Bools
+) -> Iterable[tuple[Question, Bools]]:
+    """Screening beyond the slices: other scorers, and answers under load."""
+    asked = {q.metric for q in questions(answers.agreed, answers.facts)}
+    tolerance = max(
+        (s.tolerance for s in answers.agreed.quality if not s.slice), default=0.0
+    )
+    tolerance = tolerance or 0.03
+    single = {scorer for scorer in answers.facts.headline.values()}
+    for name in sorted(table.scorer.names):
+        whole = name in single and len(single) == 1
+        if name in asked or whole:
+            continue
+        question = Question(name, tolerance, "screening", is_required=False)
+        yield question, in_phase & table.scorer.equal(name)
+    for phase, level in answers.requests.levels():
+        if phase in UNDER_LOAD:
+            where = {"phase": phase, "level": level}
+            question = Question(
+                HEADLINE, tolerance, "screening", slice=where, is_required=False
+            )
+            at = table.phase.equal(phase) & table.level.equal(level)
+            yield question, headline & at
+
+
+def _metric_rows(table: ScoreTable, headline: Bools, metric: str) -> Bools:
+    return headline if metric == HEADLINE else table.scorer.equal(metric)
+
+
+def _headline(table: ScoreTable, facts: CaseFacts) -> Bools:
+    """Rows whose scorer is the first that their case names."""
+    scorer = {name: i for i, name in enumerate(table.scorer.names)}
+    first = [
+        scorer.get(facts.headline.get(case, ""), -2) for case in table.case_id.names
+    ]
+    wanted = np.array([*first, -2], dtype=np.int64)
+    found: Bools = wanted[table.case_id.codes] == table.scorer.codes
+    return found
+
+
+def _pointing_up(table: ScoreTable) -> ScoreTable:
+    """Rates of something unwanted turned round, so that 1 is good everywhere."""
+    unwanted = [s.name for s in SCORERS.values() if not s.higher_is_better]
+    turned = table.of_scorers(unwanted)
+    values = np.where(turned, 1.0 - table.value.values, table.value.values)
+    return ScoreTable(
+        **{name: getattr(table, name) for name in table.__slots__ if name != "value"},
+        value=Column(values, table.value.known),
+    )
+
+
+def holm(rows: Iterable[QualityRow]) -> list[QualityRow]:
+    """Adjusted harm p-values of the screened rows, stepping down (Holm 1979).
+
+    The i-th smallest of m is multiplied by ``m - i + 1`` and never smaller than the
+    one before it. Asked questions are not adjusted: each has its own agreed error.
+    """
+    listed = list(rows)
+    screened = [
+        (row.answer.harm_p_value, place)
+        for place, row in enumerate(listed)
+        if row.origin == "screening"
+        and row.answer is not None
+        and row.answer.harm_p_value is not None
+    ]
+    running = 0.0
+    for rank, (p, place) in enumerate(sorted(screened)):
+        running = min(1.0, max(running, p * (len(screened) - rank)))
+        listed[place] = msgspec.structs.replace(listed[place], adjusted_harm_p=running)
+    return listed
+
+
+def headline_pairs(answers: Answers) -> PairedScores:
+    """Pairs of the headline score in the judged phase, values pointing up."""
+    table, phase = _pointing_up(answers.table), quality_phase(answers.requests)
+    keep = table.phase.equal(phase) & _headline(table, answers.facts)
+    return pair_scores(table, keep, "candidate")
+
+
+def confusion(answers: Answers) -> tuple[Row, ...]:
+    """How often each score class of the baseline became which on the candidate."""
+    table, pairs = answers.table, headline_pairs(answers)
+    names = table.score_class.names
+    counts: dict[tuple[str, str], int] = {}
+    for left, right in zip(
+        _names(table, pairs.left_rows, names),
+        _names(table, pairs.right_rows, names),
+        strict=True,
+    ):
+        counts[left, right] = counts.get((left, right), 0) + 1
+    return tuple(
+        {"baseline": left, "candidate": right, "pairs": n}
+        for (left, right), n in sorted(counts.items())
+    )
+
+
+def _names(
+    table: ScoreTable,
+    rows: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    names: Mapping[int, str] | tuple[str, ...],
+) -> list[str]:
+    codes = np.where(rows >= 0, table.score_class.codes[rows], -1).tolist()
+    return ["missing" if code < 0 else names[code] for code in codes]

@@ -1,0 +1,206 @@
+"""From a gathered run to the evidence that the gates judge."""
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from routeproof.gates.comparable import (
+    has_control,
+    is_interleaved,
+    prompt_token_problem,
+    validity_rows,
+    workload_matches,
+)
+from routeproof.gates.evidence import Agreed, Evidence, Quality
+from routeproof.gates.lengths import length_rows
+from routeproof.gates.load import Load
+from routeproof.gates.measure_quality import (
+    Answers,
+    confusion,
+    headline_pairs,
+    quality_phase,
+    quality_rows,
+)
+from routeproof.gates.measure_speed import measure_speed
+from routeproof.gates.outcomes import guard_rows, outcome_counts, outcome_rows
+from routeproof.gates.slices import CaseFacts, case_facts
+from routeproof.gates.stability import measure_stability
+from routeproof.jobs.answer_texts import answer_texts
+from routeproof.jobs.flips import (
+    Differing,
+    differing,
+    equality,
+    flip_keys,
+    flip_rows,
+    flips,
+)
+from routeproof.jobs.gathered import Gathered
+from routeproof.metrics.requests import Requests
+from routeproof.metrics.score_table import ScoreTable, score_table
+from routeproof.proof.proof import Proof
+from routeproof.records.columns import Bools
+from routeproof.routes.inventory import RouteDiff
+from routeproof.routes.parity import parity_problems
+from routeproof.routes.resolve import resolve
+
+
+def evidence_of(run: Gathered) -> Evidence:
+    """Everything the gates ask of a run. Pure but for the answers it fetches."""
+    agreed = agreed_of(run.proof)
+    routes = routes_of(run)
+    requests = run.requests
+    table = None if run.scores is None else score_table(run.scores)
+    load = Load(
+        requests=requests,
+        agreed=agreed,
+        gaps=run.gaps,
+        correct=None if table is None else correct_answers(requests, table),
+        timeout_s=run.proof.workload.load.request_timeout_s if run.proof else 120.0,
+        seed=run.proof.workload.seed if run.proof else 0,
+    )
+    return Evidence(
+        agreed=agreed,
+        routes=routes,
+        parity=_parity(run, routes),
+        workload_matches=workload_matches(requests),
+        is_interleaved=is_interleaved(requests),
+        has_control=has_control(requests),
+        validity=validity_rows(run.manifest.health),
+        quality=_quality(run, table, agreed),
+        speed=measure_speed(load),
+        stability=measure_stability(requests, run.telemetry, run.manifest),
+        launch_declared=_is_launched(run.proof),
+        maturity=_maturity(run.proof, routes),
+        notes=() if run.manifest.finished else ("the run was not finished",),
+    )
+
+
+def agreed_of(proof: Proof | None) -> Agreed:
+    """The judged parts of a proof; the defaults for a run without one."""
+    if proof is None:
+        return Agreed()
+    return Agreed(
+        quality=proof.quality,
+        classes_required=proof.workload.classes_required,
+        performance=proof.performance,
+        memory=proof.memory,
+        policy=proof.policy,
+        rollback=proof.rollback,
+        temperature=proof.workload.sampling.temperature,
+        trials=proof.workload.trials,
+    )
+
+
+def routes_of(run: Gathered) -> RouteDiff | None:
+    """The route diff as the run wrote it down."""
+    if run.manifest.route_diff is None:
+        return None
+    return msgspec.convert(run.manifest.route_diff, RouteDiff)
+
+
+def _parity(run: Gathered, routes: RouteDiff | None) -> tuple[str, ...]:
+    found = [] if routes is None else [p.why for p in parity_problems(routes)]
+    changes = () if run.proof is None else run.proof.candidate.changes
+    counted = prompt_token_problem(run.requests, changes)
+    return tuple(found if counted is None else [*found, counted])
+
+
+def _is_launched(proof: Proof | None) -> bool:
+    return proof is not None and all(spec.launch is not None for spec in resolve(proof))
+
+
+def _maturity(proof: Proof | None, routes: RouteDiff | None) -> str | None:
+    if proof is not None:
+        engine = resolve(proof)[1].engine
+        if engine is not None:
+            return engine.maturity
+    return None if routes is None else routes.candidate.value("engine.maturity")
+
+
+def _quality(run: Gathered, table: ScoreTable | None, agreed: Agreed) -> Quality:
+    requests = run.requests
+    phase = quality_phase(requests)
+    alpha = agreed.policy.alpha
+    greedy = _greedy(run, phase, agreed)
+    common = Quality(
+        rows=tuple(outcome_rows(requests, phase, alpha)) if table is None else (),
+        lengths=length_rows(requests, phase),
+        outcomes=outcome_counts(requests),
+        guard=guard_rows(requests, phase, alpha),
+    )
+    keys = [key for each in greedy for pair in each.keys for key in pair]
+    if table is None:
+        texts = answer_texts(run.folder, keys)
+        same = tuple(equality(each, texts) for each in greedy)
+        return msgspec.structs.replace(common, equality=same)
+    answers = Answers(
+        table=table,
+        requests=requests,
+        facts=facts_of(run),
+        agreed=agreed,
+        seed=run.proof.workload.seed if run.proof else 0,
+    )
+    changed = flip_rows(headline_pairs(answers))
+    texts = answer_texts(run.folder, [*keys, *flip_keys(table, changed)])
+    return msgspec.structs.replace(
+        common,
+        rows=quality_rows(answers),
+        flips=flips(table, changed, texts, {case.id: case for case in run.cases}),
+        flips_total=changed.total,
+        equality=tuple(equality(each, texts) for each in greedy),
+        confusion=confusion(answers),
+    )
+
+
+def _greedy(run: Gathered, phase: str, agreed: Agreed) -> list[Differing]:
+    if agreed.temperature > 0:
+        return []
+    arms: tuple[Literal["candidate", "control"], ...] = ("candidate", "control")
+    found = (differing(run.requests, phase, arm) for arm in arms)
+    return [each for each in found if each is not None]
+
+
+def facts_of(run: Gathered) -> CaseFacts:
+    """Slices of the cases, with lengths as the baseline has them."""
+    requests = run.requests
+    base = requests.where(requests.at(arm="baseline") & requests.served())
+    return case_facts(
+        run.cases,
+        _median_by_case(base, "prompt_tokens"),
+        _median_by_case(base, "output_tokens"),
+    )
+
+
+def _median_by_case(requests: Requests, name: str) -> dict[str, float]:
+    column, case = requests.number(name), requests.label("case_id")
+    rows = np.flatnonzero(column.known & (case.codes >= 0))
+    if not rows.size:
+        return {}
+    order = rows[np.lexsort((column.values[rows], case.codes[rows]))]
+    codes = case.codes[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    sizes = np.diff(np.append(starts, codes.size))
+    middle = order[starts + (sizes - 1) // 2]
+    return {
+        case.names[code]: float(value)
+        for code, value in zip(
+            case.codes[middle].tolist(), column.values[middle].tolist(), strict=True
+        )
+    }
+
+
+def correct_answers(requests: Requests, table: ScoreTable) -> Bools | None:
+    """True for a request whose headline score is at least one half.
+
+    Looks at the first scorer of each request; a request without a score is not
+    correct. ``None`` when nothing was scored.
+    """
+    if not table.n:
+        return None
+    keys, first = np.unique(table.request_key, return_index=True)
+    good = table.value.known[first] & (table.value.values[first] >= 0.5)
+    wanted = requests.number("request_key").values
+    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    found: Bools = (keys[place] == wanted) & good[place]
+    return found

@@ -1,0 +1,170 @@
+"""Pairs whose score changed, and greedy texts that differ: which ones are shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from routeproof.gates.equality import TextPair, equality_row, first_divergence
+from routeproof.gates.facts import EqualityRow, Flip
+from routeproof.gates.questions import HEADLINE
+from routeproof.jobs.answer_texts import AnswerText
+from routeproof.metrics.pairs import pair_arms
+from routeproof.metrics.requests import Requests
+from routeproof.metrics.score_table import PairedScores, ScoreTable
+from routeproof.workloads.case import Case
+
+MOST_LOSSES = 40
+MOST_GAINS = 20
+MOST_DIFFERING = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRows:
+    """Changed pairs before their texts are fetched.
+
+    Attributes:
+        pairs: The pairs shown, losses first; rows of the score table.
+        total: Changed pairs in all.
+    """
+
+    pairs: PairedScores
+    total: int
+
+
+def flip_rows(pairs: PairedScores) -> FlipRows:
+    """The pairs to show: losses spread over the cases, then gains, in a fixed order."""
+    change = np.where(pairs.both(), pairs.right.values - pairs.left.values, 0.0)
+    losses = np.flatnonzero(change < 0)
+    gains = np.flatnonzero(change > 0)
+    shown = np.concatenate([_spread(losses, MOST_LOSSES), _spread(gains, MOST_GAINS)])
+    return FlipRows(pairs.where(shown), int(losses.size + gains.size))
+
+
+def _spread(
+    rows: "np.ndarray[tuple[int], np.dtype[np.int64]]", most: int
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    if rows.size <= most:
+        return rows
+    places = np.linspace(0, rows.size - 1, most).round().astype(np.int64)
+    return rows[places]
+
+
+def flip_keys(table: ScoreTable, rows: FlipRows) -> list[float]:
+    """Request keys of both sides of the shown pairs."""
+    both = np.concatenate([rows.pairs.left_rows, rows.pairs.right_rows])
+    keys: list[float] = table.request_key[both].tolist()
+    return keys
+
+
+def flips(
+    table: ScoreTable,
+    rows: FlipRows,
+    texts: Mapping[float, AnswerText],
+    cases: Mapping[str, Case],
+) -> tuple[Flip, ...]:
+    """The shown pairs with their answers side by side."""
+    found = []
+    pairs = rows.pairs
+    for i in range(pairs.n):
+        left, right = int(pairs.left_rows[i]), int(pairs.right_rows[i])
+        one, other = (texts.get(float(table.request_key[r])) for r in (left, right))
+        if one is None or other is None:
+            continue
+        case_id = table.case_id.of(left) or ""
+        case = cases.get(case_id)
+        before, after = float(pairs.left.values[i]), float(pairs.right.values[i])
+        same = one.shown == other.shown
+        found.append(
+            Flip(
+                question=HEADLINE,
+                case_id=case_id,
+                trial=int(table.trial[left]),
+                class_=table.task_class.of(left) or "",
+                direction="loss" if after < before else "gain",
+                baseline_score=before,
+                candidate_score=after,
+                baseline_text=one.shown,
+                candidate_text=other.shown,
+                baseline_outcome=one.outcome,
+                candidate_outcome=other.outcome,
+                prompt="" if case is None else prompt_text(case)[-1_000:],
+                reference=None if case is None else _reference(case),
+                first_divergence=None
+                if same
+                else first_divergence(one.shown, other.shown),
+            )
+        )
+    return tuple(found)
+
+
+def prompt_text(case: Case) -> str:
+    """What a person reads as the prompt: the last message, or the whole prompt."""
+    if case.prompt is not None:
+        return case.prompt
+    content = (case.messages or ({},))[-1].get("content")
+    return (
+        content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    )
+
+
+def _reference(case: Case) -> str | None:
+    if case.reference is None:
+        return None
+    if isinstance(case.reference, str):
+        return case.reference
+    return msgspec.json.encode(case.reference, order="sorted").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """Greedy pairs of one arm with the baseline.
+
+    ``keys`` are the request keys of the pairs that differ, at most
+    ``MOST_DIFFERING`` of them.
+    """
+
+    pair: Literal["candidate", "control"]
+    pairs: int
+    equal: int
+    keys: tuple[tuple[float, float], ...]
+
+
+def differing(
+    requests: Requests, phase: str, other: Literal["candidate", "control"]
+) -> Differing | None:
+    """Which greedy answers differ; ``None`` when no pair was answered on both sides."""
+    pairs = pair_arms(requests, phase=phase, other=other)
+    digest, key = requests.number("answer_digest"), requests.number("request_key")
+    known = digest.known[pairs.left] & digest.known[pairs.right]
+    left, right = pairs.left[known], pairs.right[known]
+    if not left.size:
+        return None
+    differs = np.flatnonzero(digest.values[left] != digest.values[right])
+    shown = _spread(differs, MOST_DIFFERING)
+    return Differing(
+        pair=other,
+        pairs=int(left.size),
+        equal=int(left.size - differs.size),
+        keys=tuple(
+            zip(
+                key.values[left[shown]].tolist(),
+                key.values[right[shown]].tolist(),
+                strict=True,
+            )
+        ),
+    )
+
+
+def equality(found: Differing, texts: Mapping[float, AnswerText]) -> EqualityRow:
+    """The row of one arm, its differing pairs looked at token by token."""
+    pairs = [
+        TextPair(texts[a].whole, texts[b].whole, texts[a].logprobs, texts[b].logprobs)
+        for a, b in found.keys
+        if a in texts and b in texts
+    ]
+    return equality_row(
+        found.pair, pairs=found.pairs, equal=found.equal, differing=pairs
+    )
