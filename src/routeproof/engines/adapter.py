@@ -43,7 +43,10 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Adapter(Protocol):
     """One engine. At most four methods; tables of names live beside it."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The engine's name, as in ``engine.name`` of a route."""
+        ...
 
     def read_back(self, answers: Mapping[str, str]) -> ReadBack:
         """Read identity and route fields from the bodies of ``probe_paths``."""

@@ -125,8 +125,9 @@ def read_back(answers: Mapping[str, str]) -> ReadBack:
     put(fields, "model", loaded)
     put(fields, "context_limit_tokens", info.get("context_length"))
     put(fields, "context_limit_tokens", model.get("max_model_len"))
-    if info:
+    if "dtype" in info:
         _from_arguments(fields, info)
+    if "speculative_algorithm" in info:
         _from_speculation(fields, info)
     return ReadBack(
         engine="sglang",
@@ -148,7 +149,8 @@ def _from_arguments(fields: dict[str, str], info: Mapping[str, Any]) -> None:
     put(fields, "hardware.device", info.get("device"))
     fields["hardware.topology"] = _topology(info)
     put(fields, "observed.kv_capacity_tokens", info.get("max_total_num_tokens"))
-    put(fields, "prefix_cache", not info.get("disable_radix_cache"))
+    radix_off = info.get("disable_radix_cache")
+    put(fields, "prefix_cache", None if radix_off is None else not radix_off)
     put(fields, "observed.max_running_requests", info.get("max_running_requests"))
     put(fields, "observed.chunked_prefill_tokens", info.get("chunked_prefill_size"))
     put(fields, "observed.grammar_backend", info.get("grammar_backend"))
@@ -191,7 +193,10 @@ def _from_speculation(fields: dict[str, str], info: Mapping[str, Any]) -> None:
         # The root of the tree is counted among the draft tokens.
         fields["speculation.draft_tokens"] = str(size - 1)
     for name in SPECULATION_OPTIONS:
-        put(fields, f"speculation.options.{name}", info.get(f"speculative_{name}"))
+        value = info.get(f"speculative_{name}")
+        if value is not False:
+            # A switch that is off is the engine's default and says nothing.
+            put(fields, f"speculation.options.{name}", value)
 
 
 def details(body: Mapping[str, Any]) -> EngineDetails:

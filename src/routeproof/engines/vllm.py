@@ -188,7 +188,8 @@ def _from_speculation(fields: dict[str, str], config: Any) -> None:
             config.get("quantization") or draft.get("dtype"),
         )
     for name in SPECULATION_OPTIONS:
-        put(fields, f"speculation.options.{name}", config.get(name))
+        # A switch that is off is the engine's default and says nothing.
+        put(fields, f"speculation.options.{name}", config.get(name) or None)
 
 
 def _from_system(fields: dict[str, str], system: Mapping[str, Any]) -> None:

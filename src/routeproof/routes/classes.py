@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
     Rule(r"weights", "lossy", "other numbers in the weights"),
     Rule(r"kv_cache", "lossy", "other numbers in the KV cache"),
     Rule(r"attention_backend", "lossy", "another order of additions in attention"),
-    Rule(r"model|revision", "lossy", "another model"),
+    Rule(r"model|model\.file|revision", "lossy", "another model"),
     Rule(r"tokenizer\.bos|tokenizer\.eos", "lossy", "other special tokens"),
     Rule(r"tokenizer.*", "lossy", "other tokens reach the model"),
     Rule(r"sampler_defaults\..*", "lossy", "another sampler"),

@@ -141,7 +141,7 @@ def canonical(name: str, value: str) -> str:
         return text.lower()
     if name.startswith("sampler_defaults.") or name.endswith("_tokens"):
         return _number(text)
-    return text
+    return text.lower() if text in ("True", "False") else text
 
 
 def _number(text: str) -> str:
