@@ -1,6 +1,7 @@
 """A request as the simulated engine understands it."""
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -67,10 +68,18 @@ class Ask:
         return self.schema is not None
 
 
+_NONCE = re.compile(r"\A(?:<\|system\|>\[[0-9a-f]{8}\]\n|(<\|\w+\|>)?\[[0-9a-f]{8}\] )")
+
+
 def prompt_key(messages: Any, prompt: str | None = None) -> str:
-    """A short name of a prompt, from its chat messages or its completion text."""
-    text = prompt if messages is None else rendered(messages)
-    return hashlib.blake2b((text or "").encode(), digest_size=8).hexdigest()
+    """A short name of a prompt, from its chat messages or its completion text.
+
+    A mark such as ``[0f3a91c2]`` in front, put there to miss a prefix cache, does not
+    make it another prompt.
+    """
+    text = (prompt or "") if messages is None else rendered(messages)
+    text = _NONCE.sub(lambda mark: mark[1] or "", text, count=1)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def rendered(messages: Any) -> str:
