@@ -161,6 +161,8 @@ class _Run:
         if block.count is None:
             self._folder.flush()
             self._mark_clock_block(block.number)
+        elif self._flush_is_due():
+            self._folder.flush()
 
     async def close(self) -> None:
         """Keep everything that has finished."""
@@ -199,9 +201,15 @@ class _Run:
             await self._backlog.drain_gently()
             self._check_failures()
             self._report(block)
-            if time.monotonic() - self._flushed_s >= FLUSH_EVERY_S:
-                self._flushed_s = time.monotonic()
+            if self._flush_is_due():
                 await asyncio.to_thread(self._folder.flush)
+
+    def _flush_is_due(self) -> bool:
+        now_s = time.monotonic()
+        if now_s - self._flushed_s < FLUSH_EVERY_S:
+            return False
+        self._flushed_s = now_s
+        return True
 
     def _take(self, record: Record) -> None:
         self._folder.append((record,))

@@ -1,6 +1,7 @@
 """Send one block: closed (a slot frees, the next goes) or open (by the clock)."""
 
 import asyncio
+import math
 from collections.abc import Iterator, Sequence
 from time import monotonic_ns
 
@@ -132,7 +133,11 @@ async def _open(sender: Sender, requests: Iterator[Planned]) -> None:
             due_ns = start_ns + offset_ns
             wait_ns = due_ns - monotonic_ns()
             if wait_ns > 0:
-                await asyncio.sleep(wait_ns / 1e9)
+                # uvloop's timers count whole milliseconds and may ring early; half a
+                # millisecond late on average is kept as latency, early would hide some.
+                await asyncio.sleep(math.ceil(wait_ns / 1e6) / 1e3)
+                while monotonic_ns() < due_ns:
+                    await asyncio.sleep(0)
             if len(running) >= MAX_IN_FLIGHT:
                 sender.not_started(planned, due_ns)
                 continue
