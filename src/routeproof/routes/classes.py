@@ -34,16 +34,16 @@ RULES: tuple[Rule, ...] = (
         r"speculation\.options\.(num_steps|num_draft_tokens|eagle_topk|"
         r"prompt_lookup_(min|max)|ngram\w*|draft_n_(min|max)|draft_p_min|draft_conf_min"
         r"|token_map|use_heterogeneous_vocab|parallel_drafting|adaptive|draft_window_size"
-        r"|dflash_block_size|num_speculative_tokens_per_batch_size"
+        r"|dflash_block_size|attention_mode|draft_attention_backend|num_speculative_tokens_per_batch_size"
         r"|enable_adaptive_verification|draft_tensor_parallel_size|max_model_len)",
         "lossless",
         "shapes the drafts, which are verified all the same",
     ),
     Rule(
         r"speculation\.options\.(draft_sample_method|use_rejection_sampling"
-        r"|use_block_verification)",
+        r"|use_block_verification|rejection_sample_method|accept_threshold_\w+)",
         "lossless",
-        "another way of sampling drafts that keeps the target's distribution",
+        "another way of accepting drafts; its lossy settings show in speculation.mode",
     ),
     Rule(r"speculation\.options\..*", "unknown", "an option of the engine"),
     Rule(r"weights", "lossy", "other numbers in the weights"),

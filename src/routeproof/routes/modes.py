@@ -111,7 +111,7 @@ TELLS: tuple[Tell, ...] = (
     ),
     # ATOM.
     Tell(
-        r"(spec_decode_)?acceptance_length",
+        r"(spec_)?(decode_)?acceptance_length",
         _SET,
         "synthetic",
         "the acceptance length is given, not measured",
