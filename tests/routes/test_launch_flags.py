@@ -35,7 +35,8 @@ def test_a_vllm_command_is_read():
 def test_a_sglang_command_is_read_and_the_root_is_not_a_draft():
     found = fields(
         "python -m sglang.launch_server --model-path org/M"
-        " --speculative-algorithm EAGLE3 --speculative-draft-model-path org/D --speculative-num-draft-tokens 4"
+        " --speculative-algorithm EAGLE3 --speculative-draft-model-path org/D"
+        " --speculative-num-draft-tokens 4"
         " --speculative-eagle-topk 1 --disable-radix-cache"
     )
     assert found["speculation.draft_tokens"] == "3"
