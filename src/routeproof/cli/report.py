@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -35,6 +36,7 @@ from routeproof.cli.report_options import REQUIRE
 )
 @click.option("--require", type=REQUIRE, help="Also exit with 1 below this verdict.")
 @click.option("--link", metavar="URL", help="Address of the page, for Markdown.")
+@click.option("--no-charts", is_flag=True, help="A page of tables, a tenth as big.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the JSON.")
 def command(
     run: Path | None,
@@ -43,6 +45,7 @@ def command(
     inconclusive: str,
     require: str | None,
     link: str | None,
+    no_charts: bool,
     schema: bool,
 ) -> None:
     """Write the reports of a run folder: a page, Markdown, JUnit, JSON, CSV."""
@@ -57,7 +60,10 @@ def command(
     if run is None:
         raise click.UsageError("Missing argument 'RUN'.")
     names = tuple(FORMATS) if "all" in formats else formats or ("html",)
-    choices = choices_of(inconclusive=inconclusive, require=require, link=link)
+    choices = replace(
+        choices_of(inconclusive=inconclusive, require=require, link=link),
+        with_charts=not no_charts,
+    )
     if out == "-":
         if len(names) != 1:
             raise click.UsageError("-o - prints one format; name it with -f.")

@@ -25,12 +25,14 @@ class Choices:
         inconclusive: How JUnit shows a question without enough evidence.
         require: The verdict that JUnit's test case asks for.
         address: Where the HTML report can be seen, for the link in Markdown.
+        with_charts: Whether the HTML report draws charts beside its tables.
     """
 
     files: Sequence[str] = ()
     inconclusive: Inconclusive = "failure"
     require: Decision = Decision.ADOPT
     address: str | None = None
+    with_charts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Format:
 def _html(judgement: Judgement, choices: Choices) -> str:
     from routeproof.reports import html  # Altair takes most of a second to import
 
-    return html.render(judgement, files=choices.files)
+    return html.render(judgement, files=choices.files, with_charts=choices.with_charts)
 
 
 def _markdown(judgement: Judgement, choices: Choices) -> str:

@@ -27,16 +27,21 @@ FLIP_BUDGET_BYTES = 1_500_000
 """Answers beyond this are left to ``judgement.json``, so that a page stays small."""
 
 
-def render(judgement: Judgement, *, files: Sequence[str] = ()) -> str:
+def render(
+    judgement: Judgement, *, files: Sequence[str] = (), with_charts: bool = True
+) -> str:
     """One self-contained page.
 
     Args:
         judgement: What was decided, on which numbers.
         files: Names of the raw files of the run, relative to where the page will lie;
             they become links.
+        with_charts: Without them the page has the numbers of every chart as a table,
+            and weighs a tenth.
     """
     drawings = draw(judgement)
-    style, script, charts = _asset("style.css"), _asset("page.js"), chart_library()
+    style, script = _asset("style.css"), _asset("page.js")
+    charts = chart_library() if with_charts else None
     scripts = [text for text in (charts, script) if text]
     return _template().render(
         judgement=judgement,
@@ -55,6 +60,7 @@ def render(judgement: Judgement, *, files: Sequence[str] = ()) -> str:
         style=Markup(style),
         scripts=[Markup(text) for text in scripts],
         has_charts=charts is not None,
+        lacks_charts=with_charts and charts is None,
         specifications=_data_block(drawings),
     )
 
@@ -116,6 +122,7 @@ def _template() -> jinja2.Template:
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
+        keep_trailing_newline=True,
         lstrip_blocks=True,
     )
     environment.filters.update(_filters())
