@@ -9,6 +9,9 @@ from routeproof.gates.slower import is_slower
 PREFILL_DOMINATED = 0.5
 """Share of request latency before the first token above which decode hides."""
 
+ALIKE = 0.98
+"""Output length, candidate / baseline, from which answers are not called shorter."""
+
 SHORT_OUTPUT_TOKENS = 16.0
 """Median answer below which a decode gain cannot show."""
 
@@ -18,8 +21,8 @@ def gain_checks(evidence: Evidence) -> list[Check]:
 
     Proven when the lower limit of the paired gain reaches what was asked and the gain
     exceeds everything the A/A control shows. Absent when the upper limit is below
-    what was asked; when no more than "no slower" was asked (1.0), absence takes a
-    candidate that is shown to be slower.
+    what was asked. Who asks for 1.0 asks for no gain: then the check passes when a
+    loss beyond ``worse_tolerance_ratio`` is excluded, and fails when one is shown.
     """
     asked = evidence.agreed.performance.gain
     row = _row(evidence, asked.metric)
@@ -68,15 +71,26 @@ def _status(row: RatioRow, asked: float, tolerance: float) -> tuple[Status, str]
     if row.gain is None or interval is None:
         return Status.NOT_MEASURED, "not known"
     low, high = interval.low, interval.high
-    reaches = low is not None and low >= asked and low > 1
-    if reaches and row.gain > noise_top(row):
-        return Status.PASSED, "proven"
-    if reaches:
-        return Status.INCONCLUSIVE, "no more than the baseline against itself"
-    is_absent = high is not None and high < asked
-    if is_absent and (asked > 1 or is_slower(row, tolerance)):
+    if low is not None and low >= asked and low > 1:
+        if row.gain > noise_top(row):
+            return Status.PASSED, "proven"
+        if asked > 1:
+            return Status.INCONCLUSIVE, "no more than the baseline against itself"
+    if asked <= 1:
+        return _no_slower(row, tolerance)
+    if high is not None and high < asked:
         return Status.FAILED, "not there"
     return Status.INCONCLUSIVE, "not proven"
+
+
+def _no_slower(row: RatioRow, tolerance: float) -> tuple[Status, str]:
+    """No gain was asked: the candidate must only not be slower."""
+    low = None if row.gain_interval is None else row.gain_interval.low
+    if is_slower(row, tolerance):
+        return Status.FAILED, "slower"
+    if low is not None and low >= 1 / tolerance:
+        return Status.PASSED, "no slower"
+    return Status.INCONCLUSIVE, "a loss is not excluded"
 
 
 def noise_top(row: RatioRow) -> float:
@@ -92,8 +106,10 @@ def noise_top(row: RatioRow) -> float:
 
 def _shorter(evidence: Evidence, gain: Check) -> list[Check]:
     """Faster because shorter: the gain must also hold at equal output length."""
-    matched = evidence.speed.matched_length
-    if gain.status is not Status.PASSED or matched is None or matched.gain is None:
+    matched, length = evidence.speed.matched_length, evidence.speed.length_ratio
+    is_faster = gain.interval is not None and (gain.interval.low or 0.0) > 1
+    is_shorter = length is None or (length.ratio or 1.0) < ALIKE
+    if not is_faster or not is_shorter or matched is None or matched.gain is None:
         return []
     interval = matched.gain_interval
     high = None if interval is None else interval.high
@@ -121,9 +137,13 @@ def _shorter(evidence: Evidence, gain: Check) -> list[Check]:
 
 
 def is_proven(checks: list[Check]) -> bool:
-    """Whether the gain was asked for and every check on it passed."""
-    return bool(checks) and all(
-        check.status is Status.PASSED for check in checks if check.required
+    """Whether the candidate is shown to be faster, and not by shorter answers."""
+    first = checks[0]
+    low = None if first.interval is None else first.interval.low
+    return (
+        low is not None
+        and low > 1
+        and all(check.status is Status.PASSED for check in checks if check.required)
     )
 
 

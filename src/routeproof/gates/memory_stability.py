@@ -1,15 +1,25 @@
 """Gate 6: does it fit, does it stay up, does it leak?"""
 
 from routeproof.gates.evidence import Evidence
-from routeproof.gates.facts import MemoryRow
+from routeproof.gates.facts import MemoryRow, TrendRow
 from routeproof.gates.fold import gate_result
 from routeproof.gates.result import Check, Flag, GateResult, Status
+from routeproof.metrics.table import METRICS
 
 PEAKS = ("device_memory_bytes", "process_rss_bytes", "memory_bytes")
 """Series whose peak counts as memory, the most telling first."""
 
-BREAKS = frozenset({"crashes", "restarts", "stuck_streams"})
+BREAKS = frozenset({"crashes", "restarts"})
 """Events of which a single one on the candidate fails the gate."""
+
+HANGS = frozenset({"stuck_streams"})
+"""Events of which one more than on the baseline fails the gate."""
+
+WORSE_TREND = 0.2
+"""Change over the soak, as a share, from which a trend fails the gate."""
+
+DRAINED = 0.05
+"""Share of the KV cache that may still be in use after the last request."""
 
 
 def judge_memory_stability(evidence: Evidence) -> GateResult:
@@ -25,6 +35,7 @@ def judge_memory_stability(evidence: Evidence) -> GateResult:
         *_peak(rows, limits.peak_bytes_ratio_max),
         *_capacity(rows, limits.kv_capacity_ratio_min),
         *_leak(rows, limits.leak_bytes_per_hour_max, stability.soak_s),
+        *_drained(rows.get("kv_used_share")),
     ]
     events = _events(evidence)
     trends = _trends(evidence)
@@ -134,6 +145,28 @@ def _leak(
     ]
 
 
+def _drained(row: MemoryRow | None) -> list[Check]:
+    """KV blocks still held when nothing runs are lost to the next request."""
+    held = None if row is None else row.after_drain.candidate
+    if row is None or held is None:
+        return []
+    base = row.after_drain.baseline
+    is_lost = held > DRAINED + (base or 0.0)
+    return [
+        Check(
+            name="kv_after_drain",
+            status=Status.FAILED if is_lost else Status.PASSED,
+            reason=f"{held:.0%} of the KV cache is still in use after the last request",
+            kind="value",
+            unit="1",
+            baseline=base,
+            candidate=held,
+            limit=DRAINED,
+            required=False,
+        )
+    ]
+
+
 def _events(evidence: Evidence) -> list[Check]:
     counts: dict[tuple[str, str], float] = {}
     for row in evidence.stability.events:
@@ -146,7 +179,9 @@ def _events(evidence: Evidence) -> list[Check]:
         if candidate is None:
             continue
         baseline = counts.get((name, "baseline"))
-        is_break = name in BREAKS and candidate > 0
+        is_break = (name in BREAKS and candidate > 0) or (
+            name in HANGS and candidate > (baseline or 0)
+        )
         checks.append(
             Check(
                 name=name,
@@ -162,6 +197,14 @@ def _events(evidence: Evidence) -> list[Check]:
     return checks
 
 
+def _worsening(row: TrendRow) -> float:
+    """The change turned so that above 0 is worse."""
+    change = row.change_share or 0.0
+    metric = METRICS.get(row.metric)
+    better_higher = metric is None or metric.better == "higher"
+    return -change if better_higher else change
+
+
 def _trends(evidence: Evidence) -> list[Check]:
     """Latency or acceptance that worsens over the soak, on the candidate alone."""
     rows = {(row.metric, row.arm): row for row in evidence.stability.trends}
@@ -174,7 +217,7 @@ def _trends(evidence: Evidence) -> list[Check]:
         shown = base is not None and base.change_share is not None
         floor = abs(base.change_share or 0.0) if base is not None and shown else 0.0
         sure = row.p_value is not None and row.p_value <= alpha
-        worse = sure and row.change_share > max(0.2, 2 * floor)
+        worse = sure and _worsening(row) > max(WORSE_TREND, 2 * floor)
         checks.append(
             Check(
                 name=f"trend[{metric}]",

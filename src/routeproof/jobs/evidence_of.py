@@ -69,7 +69,9 @@ def evidence_of(run: Gathered) -> Evidence:
         validity=validity_rows(run.manifest.health),
         quality=_quality(run, table, agreed),
         speed=measure_speed(load),
-        stability=measure_stability(requests, run.telemetry, run.manifest),
+        stability=measure_stability(
+            requests, run.telemetry, run.manifest, alpha=agreed.policy.alpha
+        ),
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
         notes=() if run.manifest.finished else ("the run was not finished",),

@@ -37,6 +37,7 @@ KEPT_NUMBERS = (
     "wall_s",
     "intended_s",
     "dispatched_s",
+    "first_byte_s",
     "end_s",
     "http_status",
     "prompt_tokens",

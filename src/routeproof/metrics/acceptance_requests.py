@@ -1,0 +1,266 @@
+"""Counts of speculation over many requests: columns, sums, means, intervals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from routeproof.metrics.acceptance import AcceptanceCounts
+from routeproof.records.columns import Bools, Column, Ragged, Records
+
+HIST, DRAFTED_AT = "accepted_hist", "drafted_at"
+MAX_POSITIONS = 64
+BLOCKS = 2000
+"""Largest number of resampled units; more requests are thrown into this many blocks
+at random, which leaves the interval as wide and the work small."""
+
+
+class Numbers(Protocol):
+    """What carries number columns: ``Records`` or ``Requests``."""
+
+    @property
+    def n(self) -> int:
+        """How many requests."""
+        ...
+
+    @property
+    def numbers(self) -> Mapping[str, Column]:
+        """Number columns by name."""
+        ...
+
+    def number(self, name: str) -> Column:
+        """One number per request."""
+        ...
+
+
+def request_columns(records: Records) -> dict[str, Column]:
+    """Lists of counts as number columns, so that they outlive their part.
+
+    ``accepted_hist:<j>`` are passes that accepted ``j`` drafts, ``drafted_at:<i>``
+    passes that drafted position ``i``. A column past the end of a request's list is 0
+    for it: histograms end at their largest entry. Requests without a list are unknown.
+    """
+    return {
+        **_spread(records.ragged("accepted_hist"), HIST),
+        **_spread(records.ragged("drafted_per_position"), DRAFTED_AT),
+    }
+
+
+def _spread(ragged: Ragged, name: str) -> dict[str, Column]:
+    sizes = ragged.counts()
+    width = min(int(sizes.max(initial=0)), MAX_POSITIONS)
+    if not ragged.known.any():
+        return {}
+    out = {}
+    for j in range(width):
+        has = sizes > j
+        values = np.zeros(len(sizes))
+        values[has] = ragged.values[ragged.offsets[:-1][has] + j]
+        out[f"{name}:{j}"] = Column(values, ragged.known.copy())
+    return out
+
+
+def sum_counts(
+    requests: Numbers,
+    keep: Bools,
+    like: AcceptanceCounts = AcceptanceCounts(),
+) -> AcceptanceCounts:
+    """Integers summed over the requests of ``keep`` that carry counts.
+
+    A request carries counts when its accepted drafts and output tokens are known.
+    Those that carry none are left out of every sum, of the tokens as well, and named
+    in ``reasons``. A field that some of the others lack is unknown, never a sum over
+    a part.
+
+    Args:
+        requests: With columns ``accepted``, ``drafted``, ``spec_passes``,
+            ``plain_passes``, ``passes``, ``output_tokens`` and those of
+            `request_columns`.
+        keep: Which requests, shape ``(n,)``: served ones of one arm and slice.
+        like: Identity fields to carry over.
+    """
+    accepted, output = requests.number("accepted"), requests.number("output_tokens")
+    told = keep & accepted.known & output.known
+    n = int(told.sum())
+    missing = int(keep.sum()) - n
+    if n == 0:
+        return msgspec.structs.replace(
+            like,
+            requests=0,
+            source="none",
+            trust="unavailable",
+            reasons=(*like.reasons, "no request carries counts of speculation"),
+        )
+    reasons = like.reasons
+    if missing:
+        reasons = (*reasons, f"{missing} of {n + missing} requests carry no counts")
+    return msgspec.structs.replace(
+        like,
+        requests=n,
+        reasons=reasons,
+        completion_tokens=_total(output, told),
+        accepted=_total(accepted, told),
+        drafted=_total(requests.number("drafted"), told),
+        spec_passes=_total(requests.number("spec_passes"), told),
+        plain_passes=_total(requests.number("plain_passes"), told),
+        passes=_total(requests.number("passes"), told),
+        accepted_hist=_totals(requests, HIST, told),
+        drafted_at=_totals(requests, DRAFTED_AT, told),
+    )
+
+
+def _total(column: Column, told: Bools) -> int | None:
+    if not column.known[told].all():
+        return None
+    return int(column.values[told].sum())
+
+
+def _totals(requests: Numbers, name: str, told: Bools) -> tuple[int, ...] | None:
+    out = []
+    for j in range(MAX_POSITIONS):
+        column = requests.numbers.get(f"{name}:{j}")
+        if column is None:
+            break
+        # A part of the run with shorter lists lacks the later columns: those are 0
+        # where the first one is known.
+        first = requests.number(f"{name}:0")
+        if not first.known[told].all():
+            return None
+        out.append(int(column.values[told & column.known].sum()))
+    return tuple(out) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One derived number over requests.
+
+    Attributes:
+        micro: Sum over sum: predicts throughput; the headline.
+        macro: Mean of the requests' own ratios, as some papers report it.
+        low, high: Bootstrap interval of ``micro`` at ``level``; ``None`` for fewer
+            than 10 units.
+        n: Requests with both numbers known.
+        units: Resampled units (cases).
+    """
+
+    micro: float | None
+    macro: float | None
+    low: float | None
+    high: float | None
+    level: float
+    n: int
+    units: int
+
+
+def estimate(
+    above: Column,
+    below: Column,
+    keep: Bools,
+    *,
+    unit: NDArray[np.int64] | None = None,
+    level: float = 0.9,
+    seed: int = 0,
+    draws: int = 1000,
+) -> Estimate:
+    """A ratio of sums with its interval, and the mean of ratios beside it.
+
+    Percentile bootstrap over units: the trials of one case stay together, since they
+    repeat the same text.
+
+    Args:
+        above: Numerator per request.
+        below: Denominator per request; requests where it is 0 count in the sums and
+            not in ``macro``.
+        keep: Which requests.
+        unit: Case of each request; each its own when absent.
+        level: Two-sided confidence level.
+        seed: Of the resampling.
+        draws: Bootstrap samples.
+    """
+    known = keep & above.known & below.known
+    x, y = above.values[known], below.values[known]
+    groups = np.arange(x.size) if unit is None else unit[known]
+    _, index = np.unique(groups, return_inverse=True)
+    units = int(index.max() + 1) if index.size else 0
+    total = float(y.sum())
+    positive = y > 0
+    macro = float((x[positive] / y[positive]).mean()) if positive.any() else None
+    micro = float(x.sum()) / total if total > 0 else None
+    low = high = None
+    if units >= 10 and micro is not None:
+        rng = np.random.default_rng(seed)
+        low, high = _interval(x, y, _blocks(index, units, rng), level, rng, draws)
+    return Estimate(micro, macro, low, high, level, int(x.size), units)
+
+
+def _blocks(
+    index: NDArray[np.int64], units: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    if units <= BLOCKS:
+        return index
+    return rng.permutation(units)[index] % BLOCKS
+
+
+def _interval(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    block: NDArray[np.int64],
+    level: float,
+    rng: np.random.Generator,
+    draws: int,
+) -> tuple[float | None, float | None]:
+    size = int(block.max()) + 1
+    sums_x = np.bincount(block, weights=x, minlength=size)
+    sums_y = np.bincount(block, weights=y, minlength=size)
+    weights = rng.multinomial(size, np.full(size, 1.0 / size), size=draws)
+    below = weights @ sums_y
+    good = below > 0
+    if good.sum() < draws * 0.9:
+        return None, None
+    ratios = (weights @ sums_x)[good] / below[good]
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(ratios, [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def decode_tokens(requests: Numbers) -> Column:
+    """Output tokens that came from decode passes: all but the first."""
+    output = requests.number("output_tokens")
+    return Column(np.maximum(output.values - 1.0, 0.0), output.known)
+
+
+def all_passes(requests: Numbers) -> Column:
+    """``S + P`` per request, from both or as told."""
+    spec, plain = requests.number("spec_passes"), requests.number("plain_passes")
+    told = requests.number("passes")
+    both = spec.known & plain.known
+    values = np.where(both, spec.values + plain.values, told.values)
+    return Column(values, both | told.known)
+
+
+def tokens_per_pass(requests: Numbers) -> Column:
+    """Tokens a decode pass yields, per request: the acceptance metric to pair on."""
+    made, passes = decode_tokens(requests), all_passes(requests)
+    known = made.known & passes.known & (passes.values > 0)
+    values = np.divide(
+        made.values, passes.values, out=np.zeros(requests.n), where=known
+    )
+    return Column(values, known)
+
+
+def step_time(requests: Numbers) -> Column:
+    """Seconds a decode pass takes, per request: time per token x tokens per pass.
+
+    On a route that does not speculate every pass yields one token, so its step time
+    is its time per output token. Speed then has two factors that can be tested
+    apart: tokens per pass (the workload's) and step time (the system's).
+    """
+    per_token = requests.number("time_per_output_token")
+    per_pass = tokens_per_pass(requests)
+    drafted = requests.number("drafted")
+    plain = ~(drafted.known & (drafted.values > 0)) & ~per_pass.known
+    values = per_token.values * np.where(per_pass.known, per_pass.values, 1.0)
+    return Column(values, per_token.known & (per_pass.known | plain))
