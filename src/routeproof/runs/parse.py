@@ -25,6 +25,7 @@ from routeproof.records.record import (
     Usage,
 )
 from routeproof.runs.capture import Capture
+from routeproof.runs.chunk import Batches, plain_batches, plain_text
 from routeproof.runs.outcomes import decide
 from routeproof.runs.said import Choice, Said
 from routeproof.runs.sse import Event, events
@@ -88,14 +89,14 @@ def parse_steps(
         if capture.status >= 300:
             words = _server_words(b"".join(pieces))
         elif said.broken is None:
-            yield from _read(pieces, capture.stamps, said)
+            yield from _read(pieces, said)
     outcome, why = decide(capture, said, words)
     first = said.choices.get(min(said.choices, default=0), Choice())
     return Record(
         key=key,
         clock=_clock(capture, origin),
         answer=_answer(capture, said, first, (outcome, why)),
-        stream=_stream(said, origin),
+        stream=_stream(said, capture.stamps, origin),
         usage=_usage(said.usage),
         engine=_details(adapter, said),
     )
@@ -124,39 +125,57 @@ def _unpacked(capture: Capture, said: Said) -> list[bytes]:
     return pieces
 
 
-def _read(
-    pieces: list[bytes], stamps: list[int], said: Said
-) -> Generator[None, None, None]:
+def _read(pieces: list[bytes], said: Said) -> Generator[None, None, None]:
     start = next((p.lstrip()[:1] for p in pieces if p.strip()), b"")
     if start in (b"{", b"[", b"<"):
         _read_whole(b"".join(pieces), said)
         return
+    batches = plain_batches(pieces)
+    if batches is not None:
+        yield from _read_plain(batches, said)
+        return
     for number, event in enumerate(events(pieces), start=1):
-        if said.broken is not None:
-            said.broken_inside = True
-        if event.data.strip() == b"[DONE]":
-            said.is_done = True
+        _read_event(event, said)
+        if said.is_done:
             return
-        _read_event(event, stamps[event.read], said)
         if number % _EVENTS_PER_STEP == 0:
             yield
 
 
-def _read_event(event: Event, stamp_ns: int, said: Said) -> None:
-    try:
-        body = _decode(event.data)
-    except ValueError:
-        if event.name == b"error":
-            said.error = first_words(event.data) or "an error event without words"
-        elif event.data.strip():
-            said.broken = f"an event is not JSON: {first_words(event.data)}"
+def _read_plain(batches: Batches, said: Said) -> Generator[None, None, None]:
+    for payloads, reads, chunks in batches:
+        for payload, read, chunk in zip(payloads, reads, chunks, strict=True):
+            text = None if chunk is None else plain_text(chunk)
+            if text is None or said.broken is not None:
+                _read_event(Event(payload, b"", read), said)
+                if said.is_done:
+                    return
+            else:
+                said.add_text(text, read)
+        yield
+
+
+def _read_event(event: Event, said: Said) -> None:
+    data, name, read = event
+    if said.broken is not None:
+        said.broken_inside = True
+    if data.strip() == b"[DONE]":
+        said.is_done = True
         return
-    if event.name == b"error":
+    try:
+        body = _decode(data)
+    except ValueError:
+        if name == b"error":
+            said.error = first_words(data) or "an error event without words"
+        elif data.strip():
+            said.broken = f"an event is not JSON: {first_words(data)}"
+        return
+    if name == b"error":
         said.error = error_words(body)
     elif not isinstance(body, dict):
-        said.broken = f"an event is not an object: {first_words(event.data)}"
+        said.broken = f"an event is not an object: {first_words(data)}"
     else:
-        _take(said, body, lambda: said.add_chunk(body, stamp_ns, event.read))
+        _take(said, body, lambda: said.add_chunk(body, read))
 
 
 def _read_whole(data: bytes, said: Said) -> None:
@@ -217,14 +236,15 @@ def _clock(capture: Capture, origin: Origin) -> Clock:
     )
 
 
-def _stream(said: Said, origin: Origin) -> Stream:
-    counts = said.chunk_tokens
+def _stream(said: Said, stamps: list[int], origin: Origin) -> Stream:
+    counts, reads, zero_ns = said.chunk_tokens, said.chunk_reads, origin.monotonic_ns
     told = [c for c in counts if c is not None]
+    first = said.first_visible_read
     return Stream(
-        chunk_s=tuple(map(origin.seconds, said.chunk_ns)),
+        chunk_s=tuple([(stamps[r] - zero_ns) / 1e9 for r in reads]),
         chunk_tokens=tuple(told) if told and len(told) == len(counts) else None,
-        first_visible_s=origin.maybe(said.first_visible_ns),
-        coalesced_reads=said.coalesced,
+        first_visible_s=None if first is None else origin.seconds(stamps[first]),
+        coalesced_reads=len(reads) - len(set(reads)),
     )
 
 

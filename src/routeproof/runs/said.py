@@ -46,10 +46,10 @@ class Said:
     Attributes:
         choices: By index.
         usage: Latest known counts, by their names in the API.
-        chunk_ns: Arrival of each chunk that carried tokens; empty when not streamed.
+        chunk_reads: Socket read that brought each chunk with tokens; empty when the
+            answer was not streamed.
         chunk_tokens: Tokens of each; ``None`` where the server did not tell.
-        coalesced: Token chunks that shared a socket read with an earlier one.
-        first_visible_ns: Arrival of the first text or tool call; 0 = never.
+        first_visible_read: Socket read of the first text or tool call.
         error: Words of an error inside a response of status 200.
         broken: Words about an event that could not be read.
         is_done: ``[DONE]`` came.
@@ -57,20 +57,30 @@ class Said:
 
     choices: dict[int, Choice] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
-    chunk_ns: list[int] = field(default_factory=list)
+    chunk_reads: list[int] = field(default_factory=list)
     chunk_tokens: list[int | None] = field(default_factory=list)
-    coalesced: int = 0
-    first_visible_ns: int = 0
+    first_visible_read: int | None = None
     error: str | None = None
     broken: str | None = None
     broken_inside: bool = False
     is_done: bool = False
-    _last_read: int = -1
     _counted: int = 0
     _counts_each: bool = False
     _tail: tuple[Mapping[str, Any], ...] = ()
 
-    def add_chunk(self, body: Mapping[str, Any], stamp_ns: int, read: int) -> None:
+    def add_text(self, text: str, read: int) -> None:
+        """Take a chunk that is text of choice 0 and nothing else."""
+        choice = self.choices.get(0)
+        if choice is None:
+            choice = self.choices[0] = Choice()
+        choice.text.append(text)
+        self.chunk_reads.append(read)
+        self.chunk_tokens.append(None)
+        self._counts_each = False
+        if self.first_visible_read is None:
+            self.first_visible_read = read
+
+    def add_chunk(self, body: Mapping[str, Any], read: int) -> None:
         """Take one streamed chunk."""
         tokens: int | None = None
         carried = visible = False
@@ -84,11 +94,12 @@ class Said:
             # A token may decode to nothing; a running count tells that it came.
             carried = bool(fresh)
         if carried:
-            self._mark(stamp_ns, read, fresh if tokens is None else tokens)
+            self.chunk_reads.append(read)
+            self.chunk_tokens.append(fresh if tokens is None else tokens)
         if body.get("choices"):
             self._counts_each = fresh is not None
-        if visible and not self.first_visible_ns:
-            self.first_visible_ns = stamp_ns
+        if visible and self.first_visible_read is None:
+            self.first_visible_read = read
         self._note(body)
 
     def add_whole(self, body: Mapping[str, Any]) -> None:
@@ -116,13 +127,6 @@ class Said:
         for body in self._tail:
             fields.update({k: v for k, v in body.items() if v or k != "choices"})
         return fields
-
-    def _mark(self, stamp_ns: int, read: int, tokens: int | None) -> None:
-        if read == self._last_read:
-            self.coalesced += 1
-        self._last_read = read
-        self.chunk_ns.append(stamp_ns)
-        self.chunk_tokens.append(tokens)
 
     def _note(self, body: Mapping[str, Any]) -> None:
         error = body.get("error")

@@ -9,15 +9,13 @@ event, because engines do end that way.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
-_SIMPLE = b"data:"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event.
 
     Attributes:
@@ -50,6 +48,9 @@ def events(pieces: Sequence[bytes]) -> Iterator[Event]:
         while covered <= last and read + 1 < len(pieces):
             read += 1
             covered += len(pieces[read])
+        if block.startswith(b"data: ") and b"\n" not in block:
+            yield Event(block[6:], b"", read)
+            continue
         event = _event(block, read)
         if event is not None:
             yield event
@@ -84,8 +85,6 @@ def _blocks_with_cr(body: bytes, start: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _event(block: bytes, read: int) -> Event | None:
-    if block.startswith(_SIMPLE) and b"\n" not in block:
-        return Event(_value(block, 5), b"", read)
     data: list[bytes] = []
     name = b""
     for line in block.split(b"\n"):
