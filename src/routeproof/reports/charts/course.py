@@ -80,7 +80,7 @@ def by_class(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
         title="Acceptance by class",
         says="Share of drafted tokens that were accepted, by class of case. One odd "
         "class points at the tokenizer or the draft length first.",
-        specification=drawn(chart, height=alt.Step(28)),
+        specification=drawn(chart, height=28 * len(known)),
         numbers=of_rows(rows),
     )
 
@@ -230,7 +230,7 @@ def tune_grid(rows: Sequence[Row]) -> Figure | None:
         title="Draft length search",
         says="Gain over the baseline by draft length and load; above 1 the candidate "
         "is faster.",
-        specification=drawn(chart, height=alt.Step(38)),
+        specification=drawn(chart, height=38 * len({row["load"] for row in points})),
         numbers=of_rows(rows),
     )
 

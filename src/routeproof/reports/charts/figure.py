@@ -73,7 +73,7 @@ _LOOK: Specification = {
 }
 
 
-def drawn(chart: Any, *, height: int | Any) -> Specification:
+def drawn(chart: Any, *, height: int) -> Specification:
     """The Vega-Lite of a chart in the look of the page.
 
     Colours are CSS variables, so that the page's light, dark and print palettes apply
@@ -81,7 +81,7 @@ def drawn(chart: Any, *, height: int | Any) -> Specification:
 
     Args:
         chart: An Altair chart, layered or not.
-        height: Pixels, or an Altair step.
+        height: Pixels.
     """
     sized = chart.properties(width="container", height=height)
     specification: Specification = sized.properties(

@@ -58,7 +58,7 @@ def _forest(key: str, title: str, checks: Sequence[Check]) -> Figure:
         says="Difference in points, candidate minus baseline, with its interval. Left "
         "of zero is worse. The upright bar is the tolerance: a question passes when "
         "its whole interval lies to the right of it.",
-        specification=drawn(_forest_chart(rows), height=alt.Step(30)),
+        specification=drawn(_forest_chart(rows), height=30 * len(rows)),
         numbers=_forest_table(checks),
     )
 

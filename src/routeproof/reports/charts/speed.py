@@ -210,7 +210,7 @@ def phases_of_time(rows: Sequence[LatencyRow]) -> Figure | None:
         title="Where the time goes",
         says="Mean time in the queue, in prefill and in decode, as the engine reports "
         "it for each request.",
-        specification=drawn(chart, height=alt.Step(34)),
+        specification=drawn(chart, height=34 * len({row.arm for _, row in chosen})),
         numbers=Table(
             head=("arm", "part", "mean", "requests"),
             rows=tuple(
