@@ -5,6 +5,7 @@ from pathlib import Path
 
 from routeproof.engines.embedded import MODEL
 from routeproof.errors import ConfigError
+from routeproof.workloads.golden import GOLDEN_CLASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ workload:
   classes_required: {{{required}}}
   sampling: {{temperature: 0}}
   load:
-    cache: cold
+    cache: as_is              # both engines run without a prompt cache
     block_size: 8
     warmup_requests: 2
     quality: {{concurrency: [1]}}
@@ -161,28 +162,13 @@ def demo_proof(name: str, file: Path, *, size: DemoSize | None = None) -> str:
         candidate=_command(variant.arguments),
         fields=variant.fields,
         cases=chosen.cases,
-        required=", ".join(
-            f"{c}: {chosen.required_per_class}" for c in REQUIRED_CLASSES
-        ),
+        required=", ".join(f"{c}: {chosen.required_per_class}" for c in GOLDEN_CLASSES),
         latency=chosen.latency,
         sweep=chosen.sweep,
         tolerance_share=chosen.tolerance_share,
         class_tolerance_share=chosen.class_tolerance_share,
         smallest=chosen.required_per_class,
     )
-
-
-REQUIRED_CLASSES = (
-    "factual_qa",
-    "arithmetic",
-    "extraction",
-    "tool_call",
-    "copy_edit",
-    "classification",
-    "refusal",
-    "long_form",
-    "multi_turn",
-)
 
 
 def _command(arguments: tuple[str, ...]) -> str:
@@ -197,6 +183,7 @@ def _command(arguments: tuple[str, ...]) -> str:
         "-t", "2",
         "--device", "none",
         "--jinja",
+        "--chat-template-file", "{chat_template}",
         "--metrics",
         "--slots",
         "--no-webui",

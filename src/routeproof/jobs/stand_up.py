@@ -20,9 +20,11 @@ from routeproof.routes.inventory import RouteDiff, take_inventory
 from routeproof.routes.parity import parity_problems
 from routeproof.routes.read_back import ReadBack
 from routeproof.routes.resolve import resolve
+from routeproof.workloads.golden import chat_template_path
 
-EMBEDDED = ("{llama_server}", "{demo_model}")
-"""Names in a launch command that stand for the embedded engine and model."""
+EMBEDDED = ("{llama_server}", "{demo_model}", "{chat_template}")
+"""Names in a launch command that stand for the embedded engine, its model, and a chat
+template of ours that lets the model call tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,11 @@ def _fill(specs: tuple[RouteSpec, ...], progress: Progress | None) -> dict[str, 
     if not any(_wants_embedded(each) for each in launches):
         return {}
     found = fetch_embedded(progress)
-    return {"llama_server": str(found.server), "demo_model": str(found.model)}
+    return {
+        "llama_server": str(found.server),
+        "demo_model": str(found.model),
+        "chat_template": str(chat_template_path()),
+    }
 
 
 def _wants_embedded(spec: LaunchSpec) -> bool:

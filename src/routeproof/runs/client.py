@@ -71,14 +71,23 @@ class Client:
 
     As many connections are opened as requests are in flight; there is no hidden cap.
 
+    A kept connection that the server closed in silence, before a byte of the answer,
+    is replaced by a fresh one, once: llama-server does so after every stream, though
+    it promised to keep it. From then on no connection is used twice. This is no retry
+    of a failed request: on a fresh connection the same close is a failure.
+
     Attributes:
         opened: Connections opened so far.
+        replaced: Kept connections that turned out to be dead.
+        keeps_alive: False once a kept connection turned out to be dead.
     """
 
     def __init__(self, endpoint: Endpoint, limits: Limits | None = None) -> None:
         self.endpoint = endpoint
         self.limits = limits or Limits()
         self.opened = 0
+        self.replaced = 0
+        self.keeps_alive = True
         self._address = _Address.of(endpoint)
         self._idle: list[_Connection] = []
         self._all: set[_Connection] = set()
@@ -111,20 +120,33 @@ class Client:
         now = monotonic_ns()
         capture = Capture(now if intended_ns is None else intended_ns, now)
         connection = self._take_idle()
-        if connection is None:
-            capture.new_connection = True
-            try:
-                connection = await self._connect()
-            except (OSError, TimeoutError) as error:
-                capture.end_ns = monotonic_ns()
-                capture.failure = self._cannot_connect(error)
+        if connection is not None:
+            was_kept = connection.answers > 0
+            await self._exchange(connection, request, capture)
+            if not (was_kept and _died_in_silence(capture)):
                 return capture
+            self.replaced += 1
+            self.keeps_alive = False
+            capture = Capture(capture.intended_ns, capture.dispatched_ns)
+        capture.new_connection = True
+        try:
+            connection = await self._connect()
+        except (OSError, TimeoutError) as error:
+            capture.end_ns = monotonic_ns()
+            capture.failure = self._cannot_connect(error)
+            return capture
+        await self._exchange(connection, request, capture)
+        return capture
+
+    @staticmethod
+    async def _exchange(
+        connection: "_Connection", request: bytes, capture: Capture
+    ) -> None:
         try:
             await connection.exchange(request, capture)
         except asyncio.CancelledError:
             connection.give_up("cancelled", "stopped by routeproof")
             raise
-        return capture
 
     async def close(self) -> None:
         """Close every connection; what is in flight ends as ``cancelled``."""
@@ -182,7 +204,11 @@ class Client:
         return "connection_error", f"cannot connect to {where}: {error}"
 
     def _came_back(self, connection: "_Connection") -> None:
-        self._idle.append(connection)
+        connection.answers += 1
+        if self.keeps_alive:
+            self._idle.append(connection)
+        else:
+            connection.drop()
 
 
 class _Connection(asyncio.Protocol):
@@ -191,6 +217,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, client: Client) -> None:
         self.client = client
         self.closed = False
+        self.answers = 0
         self.idle_since_ns = monotonic_ns()
         self._limit_bytes = client.limits.response_bytes
         self._capture: Capture | None = None
@@ -349,3 +376,13 @@ class _Connection(asyncio.Protocol):
         else:
             self.closed = True
             self._transport.close()
+
+
+def _died_in_silence(capture: Capture) -> bool:
+    """Whether the connection was closed before a byte of the answer came."""
+    failure = capture.failure
+    return (
+        failure is not None
+        and failure[0] == "connection_error"
+        and not capture.first_byte_ns
+    )
