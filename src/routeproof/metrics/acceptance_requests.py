@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from routeproof.metrics.acceptance import AcceptanceCounts
 from routeproof.records.columns import Bools, Column, Ragged, Records
 
+NOTHING_KNOWN = AcceptanceCounts()
+"""No identity fields to carry over."""
+
 HIST, DRAFTED_AT = "accepted_hist", "drafted_at"
 MAX_POSITIONS = 64
 BLOCKS = 2000
@@ -66,7 +69,7 @@ def _spread(ragged: Ragged, name: str) -> dict[str, Column]:
 def sum_counts(
     requests: Numbers,
     keep: Bools,
-    like: AcceptanceCounts = AcceptanceCounts(),
+    like: AcceptanceCounts = NOTHING_KNOWN,
 ) -> AcceptanceCounts:
     """Integers summed over the requests of ``keep`` that carry counts.
 
@@ -251,16 +254,21 @@ def tokens_per_pass(requests: Numbers) -> Column:
     return Column(values, known)
 
 
-def step_time(requests: Numbers) -> Column:
+def step_time(requests: Numbers, *, speculates: bool) -> Column:
     """Seconds a decode pass takes, per request: time per token x tokens per pass.
 
     On a route that does not speculate every pass yields one token, so its step time
     is its time per output token. Speed then has two factors that can be tested
-    apart: tokens per pass (the workload's) and step time (the system's).
+    apart: tokens per pass (the workload's) and step time (the system's). Candidate
+    step time / baseline step time - 1 is the overhead of drafting and verifying.
+
+    Args:
+        requests: With ``time_per_output_token`` and the counts of speculation.
+        speculates: Whether the route drafts at all. If it does, requests without
+            counts are unknown.
     """
     per_token = requests.number("time_per_output_token")
+    if not speculates:
+        return per_token
     per_pass = tokens_per_pass(requests)
-    drafted = requests.number("drafted")
-    plain = ~(drafted.known & (drafted.values > 0)) & ~per_pass.known
-    values = per_token.values * np.where(per_pass.known, per_pass.values, 1.0)
-    return Column(values, per_token.known & (per_pass.known | plain))
+    return Column(per_token.values * per_pass.values, per_token.known & per_pass.known)
