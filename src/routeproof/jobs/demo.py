@@ -111,7 +111,7 @@ workload:
 # exclude a loss of more than {tolerance_share:.0%}, and a class of {smallest} one of
 # more than {class_tolerance_share:.0%}.
 quality:
-  - {{metric: task_score, tolerance: {tolerance_share}}}
+  - {{metric: headline, tolerance: {tolerance_share}}}
 performance:
   slo:
     time_to_first_token_s: {{p95: 5.0}}

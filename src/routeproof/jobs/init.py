@@ -64,7 +64,7 @@ workload:
     sweep: {{concurrency: [{concurrency}], requests: 100}}
 
 quality:                        # the loss you can live with, agreed beforehand
-  - {{metric: task_score, tolerance: {tolerance}}}
+  - {{metric: headline, tolerance: {tolerance}}}
 performance:
   slo: {{}}                      # such as {{time_to_first_token_s: {{p95: 0.5}}}}
   gain: {{metric: output_token_throughput, at_least: {gain}}}

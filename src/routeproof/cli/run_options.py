@@ -1,0 +1,60 @@
+"""What the commands that run a proof share."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from routeproof.cli.progress import download_bar, request_bar
+from routeproof.cli.report_options import colour_wanted
+from routeproof.jobs.qualify import Listener
+from routeproof.jobs.report import report
+from routeproof.reports.judgement import Judgement, encode
+from routeproof.reports.requirement import exit_code
+from routeproof.reports.terminal import render
+from routeproof.runs.conduct import Progress
+from routeproof.verdict import Decision
+
+RUNS = Path("runs")
+
+
+def fresh_run(stem: str, *, runs: Path = RUNS) -> Path:
+    """A folder name that is not taken: ``runs/<stem>-<date>-<time>``."""
+    name = f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    taken = [runs / name, *(runs / f"{name}-{n}" for n in range(2, 100))]
+    return next(path for path in taken if not path.exists())
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Listener]:
+    """Bars and sentences on stderr."""
+    with request_bar() as requests, download_bar() as download:
+
+        def report(seen: Progress) -> None:
+            requests(f"{seen.phase} {seen.level}", seen.done, seen.planned or 0)
+
+        def say(text: str) -> None:
+            click.echo(text, err=True)
+
+        yield Listener(download=download, requests=report, words=say)
+
+
+def show_verdict(
+    judgement: Judgement, folder: Path, *, as_json: bool, require: str | None
+) -> NoReturn:
+    """Write the page, print the verdict, exit with its code.
+
+    Without ``require`` a verdict of any kind is a success; where none could be given
+    the exit code is 3 all the same.
+    """
+    (page,) = report(folder, formats=("html",))
+    if as_json:
+        click.echo(encode(judgement).decode())
+    else:
+        click.echo(render(judgement, colour=colour_wanted(), report=str(page)))
+    code = exit_code(judgement.verdict.decision, Decision(require or "adopt"))
+    sys.exit(0 if code == 1 and require is None else code)
