@@ -32,22 +32,24 @@ def _cases(requests: Requests, arm: str) -> set[int]:
 def is_interleaved(requests: Requests) -> bool | None:
     """Whether blocks of baseline and candidate took turns at every load.
 
-    ``None`` when an arm is absent. Two turns at least, of which one has the candidate
-    first or the baseline again.
+    Told of the stages in which both arms ran two blocks or more: there, one arm must
+    not have run all of its blocks before the other began. ``None`` when no stage has
+    as many.
     """
-    arm, at = requests.label("arm"), requests.number("intended_s").values
+    at, block = requests.number("intended_s"), requests.number("block")
     seen = False
     for phase, level in requests.levels():
         if phase in ("warmup", "probe"):
             continue
-        keep = requests.at(phase=phase, level=level)
-        rows = np.flatnonzero(keep & (arm.equal("baseline") | arm.equal("candidate")))
-        ordered = arm.codes[rows[np.argsort(at[rows], kind="stable")]]
-        if np.unique(ordered).size < 2:
-            continue
-        seen = True
-        if int((np.diff(ordered) != 0).sum()) < 2:
-            return False
+        spans = []
+        for arm in ("baseline", "candidate"):
+            keep = requests.at(arm=arm, phase=phase, level=level)
+            if np.unique(block.values[keep]).size >= 2:
+                spans.append((at.values[keep].min(), at.values[keep].max()))
+        if len(spans) == 2:
+            seen = True
+            if spans[0][1] < spans[1][0] or spans[1][1] < spans[0][0]:
+                return False
     return True if seen else None
 
 

@@ -150,7 +150,8 @@ class RatioRow(_Fact, frozen=True, kw_only=True):
     """A paired ratio candidate / baseline of one metric at one load.
 
     ``gain`` is the ratio turned so that above 1 is better whatever the metric.
-    ``of`` says what of the metric: ``mean``, ``p95`` ...
+    ``of`` says what of the metric: ``mean``, ``p95`` ... ``note`` says why something
+    is unknown.
     """
 
     metric: str
@@ -167,6 +168,7 @@ class RatioRow(_Fact, frozen=True, kw_only=True):
     gain_interval: Interval | None = None
     control_ratio: float | None = None
     control_interval: Interval | None = None
+    note: str | None = None
 
 
 class LoadRow(_Fact, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import RatioRow
 from routeproof.gates.result import Check, Status
-from routeproof.gates.slo import target_load
+from routeproof.gates.slo import metric_of, target_load
 from routeproof.gates.slower import is_slower
 
 PREFILL_DOMINATED = 0.5
@@ -27,11 +27,14 @@ def gain_checks(evidence: Evidence) -> list[Check]:
     asked = evidence.agreed.performance.gain
     row = _row(evidence, asked.metric)
     if row is None or row.gain is None or row.gain_interval is None:
+        why = "it was not measured" if row is None else row.note or "no interval"
         return [
             Check(
                 name=f"gain[{asked.metric}]",
-                status=Status.NOT_MEASURED,
-                reason=f"no paired {asked.metric} was measured at the target load",
+                status=Status.NOT_MEASURED if row is None else Status.INCONCLUSIVE,
+                reason=f"no interval of the paired {asked.metric} at the target load: "
+                f"{why}",
+                estimate=None if row is None else row.gain,
                 limit=asked.at_least,
             )
         ]
@@ -58,7 +61,7 @@ def gain_checks(evidence: Evidence) -> list[Check]:
 
 def _row(evidence: Evidence, metric: str) -> RatioRow | None:
     load = target_load(evidence)
-    name = metric.removesuffix("_s").removesuffix("_per")
+    name = metric_of(metric)
     means = [
         row for row in evidence.speed.ratios if row.metric == name and row.of == "mean"
     ]

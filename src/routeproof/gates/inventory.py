@@ -3,23 +3,26 @@
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.fold import gate_result
 from routeproof.gates.result import Check, Flag, GateResult, Status
-from routeproof.routes.inventory import Field, Inventory
+from routeproof.routes.inventory import Inventory
 
 MOVING = frozenset({"main", "master", "head", "latest", "default", "nightly", "dev"})
 """Revision names that mean something else tomorrow."""
 
-ESSENTIAL = (
+TO_VERIFY = (
     "model",
     "revision",
     "tokenizer",
-    "engine",
+    "engine.name",
+    "engine.version",
     "weights",
     "kv_cache",
-    "speculation",
-    "hardware.device",
+    "speculation.method",
+    "speculation.draft",
+    "speculation.draft_tokens",
     "context_limit_tokens",
 )
-"""Fields, or their first part, without which a route is not written down."""
+"""Fields, or their first part, that a server can belie: to state them in the proof
+file alone is not enough. Hardware, placement and maturity are taken as written."""
 
 _BELOW_MERGED = frozenset({"open_pr", "branch", "private"})
 
@@ -28,9 +31,10 @@ def judge_inventory(evidence: Evidence) -> GateResult:
     """Whether both routes are written down, pinned, paired and real.
 
     Fails on a moving revision, on a draft whose tokenizer differs from the target's,
-    and on synthetic acceptance (then there is no verdict at all). Essential fields
-    that nobody states, or that only the proof file states, are inconclusive and cap
-    the verdict at pilot; a launch command in the proof file settles what it states.
+    and on synthetic acceptance (then there is no verdict at all). Fields that nobody
+    states, and those of ``TO_VERIFY`` that only the proof file states, are
+    inconclusive and cap the verdict at pilot; where routeproof launched the engines
+    by the command in the proof file, what is declared counts.
     """
     routes = evidence.routes
     if routes is None:
@@ -51,37 +55,53 @@ def judge_inventory(evidence: Evidence) -> GateResult:
         "inventory",
         checks,
         flags=_flags(checks, evidence),
-        passed="every essential field is declared or read back, and pinned",
+        passed="every field is declared or read back, and pinned",
     )
 
 
 def _written_down(arm: str, inventory: Inventory, is_launched: bool) -> Check:
-    essential = [each for each in inventory.fields if _is_essential(each.name)]
-    nobody = [each.name for each in essential if each.known == "unverified"]
-    only_said = [] if is_launched else _only_declared(essential)
+    nobody = _unstated(inventory)
+    only_said = [] if is_launched else _only_declared(inventory)
     open_fields = (*nobody, *only_said)
+    known = sum(each.value is not None for each in inventory.fields)
     if not open_fields:
         return Check(
             name=f"written_down[{arm}]",
             status=Status.PASSED,
-            reason=f"{len(essential)} essential fields are known",
-            n=len(essential),
+            reason=f"all {known} fields of the {arm} are known",
+            n=known,
         )
     return Check(
         name=f"written_down[{arm}]",
         status=Status.INCONCLUSIVE,
         reason=f"unverified on the {arm}: {', '.join(open_fields)}",
-        n=len(essential) - len(open_fields),
-        notes=tuple(f"nobody states {name}" for name in nobody),
+        n=known,
+        notes=(
+            *(f"nobody states {name}" for name in nobody),
+            *(f"only the proof file states {name}" for name in only_said),
+        ),
     )
 
 
-def _only_declared(fields: list[Field]) -> list[str]:
-    return [each.name for each in fields if each.known == "declared"]
+def _unstated(inventory: Inventory) -> list[str]:
+    """Fields nobody states; a digest of the model makes up for its revision."""
+    return [
+        name
+        for name in inventory.unverified()
+        if not (name == "revision" and _digests(inventory))
+    ]
 
 
-def _is_essential(name: str) -> bool:
-    return any(name == each or name.startswith(f"{each}.") for each in ESSENTIAL)
+def _only_declared(inventory: Inventory) -> list[str]:
+    return [
+        each.name
+        for each in inventory.fields
+        if each.known == "declared"
+        and each.value is not None
+        and any(
+            each.name == name or each.name.startswith(f"{name}.") for name in TO_VERIFY
+        )
+    ]
 
 
 def _pinned(arm: str, inventory: Inventory) -> Check:
@@ -114,7 +134,8 @@ def _digests(inventory: Inventory) -> list[str]:
     return [
         each.name
         for each in inventory.fields
-        if each.name.endswith("digest") and each.value is not None
+        if each.name in ("model.digest", "weights.digest", "model_digest")
+        and each.value is not None
     ]
 
 

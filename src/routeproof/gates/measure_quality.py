@@ -16,6 +16,7 @@ from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import PairedScores, ScoreTable, pair_scores
 from routeproof.records.columns import Bools, Column
 from routeproof.scorers.table import SCORERS
+from routeproof.stats.multiplicity import holm
 
 UNDER_LOAD = ("sweep", "soak")
 _SCREEN_RESAMPLES = 2_000
@@ -59,7 +60,7 @@ def quality_rows(answers: Answers) -> tuple[QualityRow, ...]:
     rows += outcome_rows(answers.requests, phase, answers.agreed.policy.alpha)
     for question, keep in _further(answers, table, headline, in_phase):
         rows += _answer(answers, table, keep, question)
-    return tuple(holm(row for row in rows if not _is_empty_screen(row)))
+    return tuple(corrected(row for row in rows if not _is_empty_screen(row)))
 
 
 def _is_empty_screen(row: QualityRow) -> bool:
@@ -141,24 +142,21 @@ def _pointing_up(table: ScoreTable) -> ScoreTable:
     )
 
 
-def holm(rows: Iterable[QualityRow]) -> list[QualityRow]:
-    """Adjusted harm p-values of the screened rows, stepping down (Holm 1979).
+def corrected(rows: Iterable[QualityRow]) -> list[QualityRow]:
+    """Harm p-values of the screened rows after Holm.
 
-    The i-th smallest of m is multiplied by ``m - i + 1`` and never smaller than the
-    one before it. Asked questions are not adjusted: each has its own agreed error.
+    Asked questions are not corrected: all of them must pass, so each keeps its own
+    agreed error.
     """
     listed = list(rows)
-    screened = [
-        (row.answer.harm_p_value, place)
-        for place, row in enumerate(listed)
-        if row.origin == "screening"
-        and row.answer is not None
-        and row.answer.harm_p_value is not None
-    ]
-    running = 0.0
-    for rank, (p, place) in enumerate(sorted(screened)):
-        running = min(1.0, max(running, p * (len(screened) - rank)))
-        listed[place] = msgspec.structs.replace(listed[place], adjusted_harm_p=running)
+    screened: dict[int, float] = {}
+    for place, row in enumerate(listed):
+        harm = None if row.answer is None else row.answer.harm_p_value
+        if row.origin == "screening" and harm is not None:
+            screened[place] = harm
+    adjusted = holm(list(screened.values())).tolist() if screened else []
+    for place, p in zip(screened, adjusted, strict=True):
+        listed[place] = msgspec.structs.replace(listed[place], adjusted_harm_p=p)
     return listed
 
 

@@ -11,7 +11,7 @@ from routeproof.gates.ratios import (
     ratio_rows,
     throughput_rows,
 )
-from routeproof.gates.slo import quantile_of
+from routeproof.gates.slo import metric_of, quantile_of
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.requests import Requests, asked_load
 from routeproof.metrics.table import METRICS
@@ -51,7 +51,7 @@ def measure_speed(load: Load) -> Speed:
         length_ratio=length_ratio(load),
         prefill_share=_prefill_share(load, stages),
         median_output_tokens=_median_output_tokens(load.requests),
-        cached_share={arm: _cached_share(load.requests, arm) for arm in ARMS},
+        cached_share={arm: _cached_share(load.requests, arm, stages) for arm in ARMS},
     )
 
 
@@ -109,8 +109,13 @@ def _latency_row(
 def _percentiles(
     agreed: Agreed, name: str, samples: "np.ndarray[tuple[int], np.dtype[np.float64]]"
 ) -> tuple[Percentile, ...]:
-    asked = agreed.performance.slo.get(f"{name}_s") or {}
-    wanted = {*QUANTILES, *(q for text in asked if (q := quantile_of(text)))}
+    asked = [
+        quantile_of(text)
+        for slo, limits in agreed.performance.slo.items()
+        if metric_of(slo) == name
+        for text in limits
+    ]
+    wanted = {*QUANTILES, *(q for q in asked if q is not None)}
     level = 1 - 2 * agreed.policy.alpha
     rows = []
     samples = np.sort(samples)
@@ -186,9 +191,9 @@ def _load_rows(load: Load, phase: str, level: str) -> list[LoadRow]:
 def slo_limits(agreed: Agreed) -> dict[str, float]:
     """Most seconds per request by metric: the strictest limit of each SLO."""
     return {
-        name.removesuffix("_s"): min(limits.values())
+        metric_of(name): min(limits.values())
         for name, limits in agreed.performance.slo.items()
-        if limits and name.removesuffix("_s") in METRICS
+        if limits and metric_of(name) in METRICS
     }
 
 
@@ -212,9 +217,18 @@ def _median_output_tokens(requests: Requests) -> float | None:
     return float(np.median(tokens)) if tokens.size else None
 
 
-def _cached_share(requests: Requests, arm: str) -> float | None:
-    """Cached prompt tokens / prompt tokens; ``None`` unless the engine tells both."""
-    some = requests.where(requests.at(arm=arm) & requests.served())
+def _cached_share(
+    requests: Requests, arm: str, stages: tuple[tuple[str, str], ...]
+) -> float | None:
+    """Cached prompt tokens / prompt tokens of what is timed.
+
+    ``None`` unless the engine tells both. What the quality phase found in a cache
+    does not change a time that is judged.
+    """
+    timed = np.zeros(requests.n, dtype=np.bool_)
+    for phase, level in stages:
+        timed |= requests.at(arm=arm, phase=phase, level=level)
+    some = requests.where(timed & requests.served())
     prompt, cached = some.number("prompt_tokens"), some.number("cached_tokens")
     known = prompt.known & cached.known
     total = float(prompt.values[known].sum())

@@ -4,6 +4,7 @@ from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import MemoryRow, TrendRow
 from routeproof.gates.fold import gate_result
 from routeproof.gates.result import Check, Flag, GateResult, Status
+from routeproof.gates.trends import TRENDED
 from routeproof.metrics.table import METRICS
 
 PEAKS = ("device_memory_bytes", "process_rss_bytes", "memory_bytes")
@@ -38,7 +39,9 @@ def judge_memory_stability(evidence: Evidence) -> GateResult:
         *_drained(rows.get("kv_used_share")),
     ]
     events = _events(evidence)
-    trends = _trends(evidence)
+    trends = [
+        check for metric in TRENDED for check in trend_checks(evidence, only=metric)
+    ]
     over = any(check.status is Status.FAILED for check in memory)
     broken = any(check.status is Status.FAILED for check in (*events, *trends))
     found: tuple[tuple[Flag, bool], ...] = (("memory_over", over), ("unstable", broken))
@@ -205,13 +208,13 @@ def _worsening(row: TrendRow) -> float:
     return -change if better_higher else change
 
 
-def _trends(evidence: Evidence) -> list[Check]:
-    """Latency or acceptance that worsens over the soak, on the candidate alone."""
+def trend_checks(evidence: Evidence, *, only: str) -> list[Check]:
+    """Whether one metric worsens over the soak on the candidate alone."""
     rows = {(row.metric, row.arm): row for row in evidence.stability.trends}
     alpha = evidence.agreed.policy.alpha
     checks = []
     for (metric, arm), row in sorted(rows.items()):
-        if arm != "candidate" or row.change_share is None:
+        if (metric, arm) != (only, "candidate") or row.change_share is None:
             continue
         base = rows.get((metric, "baseline"))
         shown = base is not None and base.change_share is not None

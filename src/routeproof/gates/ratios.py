@@ -233,6 +233,7 @@ def _row(
         gain_interval=_turned_interval(ratio.interval, True),
         control_ratio=_turned(noise.estimate, turn) if noise else None,
         control_interval=_turned_interval(noise.interval, turn) if noise else None,
+        note=ratio.note,
     )
 
 

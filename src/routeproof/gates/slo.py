@@ -4,6 +4,23 @@ from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import LatencyRow, Percentile
 from routeproof.gates.result import Check, Status
 
+ALIASES = {
+    "inter_token_latency": "time_per_output_token",
+    "ttft": "time_to_first_token",
+    "tpot": "time_per_output_token",
+    "itl": "time_per_output_token",
+    "e2e_latency": "request_latency",
+    "inter_chunk_latency": "chunk_gap",
+}
+"""Other names of the field for metrics of the table. What tools call inter-token
+latency is here the time per token, not the gap between chunks."""
+
+
+def metric_of(name: str) -> str:
+    """The metric an SLO or a gain names: without its unit, by its name in the table."""
+    bare = name.removesuffix("_s").removesuffix("_per")
+    return ALIASES.get(bare, bare)
+
 
 def target_load(evidence: Evidence) -> tuple[str, str] | None:
     """Phase and level at which the SLOs are judged: the top of the sweep.
@@ -33,7 +50,7 @@ def slo_checks(evidence: Evidence) -> list[Check]:
     }
     checks = []
     for metric, limits in sorted(evidence.agreed.performance.slo.items()):
-        name = metric.removesuffix("_s")
+        name = metric_of(metric)
         row, base = rows.get(("candidate", name)), rows.get(("baseline", name))
         for quantile, limit in sorted(limits.items()):
             checks.append(_slo(f"{name} {quantile}", quantile, limit, (row, base)))

@@ -85,7 +85,7 @@ def _check(row: RatioRow, tolerance: float) -> Check:
 def _told(row: RatioRow) -> str:
     name = f"{row.metric} {row.of} at {row.level}"
     if row.gain is None or row.gain_interval is None:
-        return f"{name} has no ratio ({row.pairs} pairs)"
+        return f"{name} has no interval ({row.note or f'{row.pairs} pairs'})"
     low, high = row.gain_interval.low, row.gain_interval.high
     shown = f"{name} is {row.gain:.2f} times as good"
     return shown if low is None or high is None else f"{shown} [{low:.2f}, {high:.2f}]"

@@ -15,6 +15,7 @@ from routeproof.gates.comparable import (
 from routeproof.gates.evidence import Agreed, Evidence, Quality
 from routeproof.gates.lengths import length_rows
 from routeproof.gates.load import Load
+from routeproof.gates.measure_acceptance import measure_acceptance
 from routeproof.gates.measure_quality import (
     Answers,
     confusion,
@@ -38,6 +39,7 @@ from routeproof.jobs.flips import (
 from routeproof.jobs.gathered import Gathered
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import ScoreTable, score_table
+from routeproof.metrics.telemetry import series_of
 from routeproof.proof.proof import Proof
 from routeproof.records.columns import Bools
 from routeproof.routes.inventory import RouteDiff
@@ -69,6 +71,9 @@ def evidence_of(run: Gathered) -> Evidence:
         validity=validity_rows(run.manifest.health),
         quality=_quality(run, table, agreed),
         speed=measure_speed(load),
+        acceptance=measure_acceptance(
+            load, routes, facts_of(run), series_of(run.telemetry)
+        ),
         stability=measure_stability(
             requests, run.telemetry, run.manifest, alpha=agreed.policy.alpha
         ),

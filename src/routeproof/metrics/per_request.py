@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from routeproof.metrics.acceptance_requests import request_columns
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.table import METRICS
 from routeproof.metrics.timing import (
@@ -48,6 +49,7 @@ KEPT_NUMBERS = (
     "accepted",
     "spec_passes",
     "plain_passes",
+    "passes",
 )
 
 COLUMNS = frozenset(
@@ -60,7 +62,7 @@ COLUMNS = frozenset(
         "chunk_tokens",
     )
     + ("first_visible_s", "sent_s", "queue_s", "prefill_s", "decode_s")
-    + ("text", "reasoning", "tool_calls")
+    + ("text", "reasoning", "tool_calls", "accepted_hist", "drafted_per_position")
 )
 """Columns that ``per_request`` reads of a part."""
 
@@ -80,6 +82,7 @@ def per_request(records: Records) -> Records:
     numbers["first_bundle_tokens"] = first_bundle_tokens(records)
     numbers |= {name: metric.of(records) for name, metric in METRICS.items()}
     numbers |= _of_texts(records)
+    numbers |= request_columns(records)
     numbers["request_key"] = request_keys(records.text("request_id"))
     texts = {name: records.texts[name] for name in KEPT_TEXTS if name in records.texts}
     return Records(n=records.n, numbers=numbers, texts=texts)
