@@ -15,6 +15,7 @@ ScoreClass = Literal[
     "unparseable",
     "refused",
     "truncated",
+    "timed_out",
     "empty",
     "failed",
     "unscored",
@@ -22,7 +23,7 @@ ScoreClass = Literal[
 """Class before value. ``failed``: the request itself did not bring an answer (its
 outcome says how). ``unscored``: the scorer could not say (judge silent, bad
 reference); never a 0. A truncated answer that can be scored keeps its own class
-and a value."""
+and a value. ``timed_out``: the program in the answer ran out of its time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Run programs that a model wrote, without Docker and without trusting them."""
