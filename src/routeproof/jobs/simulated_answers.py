@@ -25,8 +25,20 @@ _OTHER_REFUSAL = "I cannot help with this request."
 
 
 def book_of(cases: Iterable[Case]) -> Book:
-    """A script that knows a right and a wrong answer to each case, where one exists."""
-    return Book({key_of(case): entry_of(case) for case in cases})
+    """A script that knows a right and a wrong answer to each case, where one exists.
+
+    Prompts that the simulated engine can answer by a skill (counting, repeating) are
+    left to it, so that stop strings and token limits have something to cut.
+    """
+    known = (case for case in cases if not skills.knows(_last_text(case)))
+    return Book({key_of(case): entry_of(case) for case in known})
+
+
+def _last_text(case: Case) -> str:
+    if case.messages is None:
+        return case.prompt or ""
+    content = case.messages[-1].get("content")
+    return content if isinstance(content, str) else ""
 
 
 def key_of(case: Case) -> str:

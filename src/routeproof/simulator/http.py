@@ -49,6 +49,7 @@ class Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._queue: list[tuple[str, str, bytes, bool]] = []
         self.busy = False
+        self.streaming = False
         self._keep_alive = True
         self.headers: dict[str, str] = {}
 
@@ -129,6 +130,7 @@ class Connection(asyncio.Protocol):
 
     def start_stream(self) -> None:
         """Head of an event stream."""
+        self.streaming = True
         self.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
             b"cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -144,9 +146,14 @@ class Connection(asyncio.Protocol):
         self.write(END_OF_CHUNKS)
         self.finish()
 
+    def cut(self) -> None:
+        """End a stream in the middle: the connection closes, no last chunk comes."""
+        self.busy = False
+        self.close()
+
     def finish(self) -> None:
         """The response is complete: close, or go on with the next request."""
-        self.busy = False
+        self.busy = self.streaming = False
         if not self._keep_alive:
             self.close()
         elif self._queue:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from routeproof.simulator import tokens
+from routeproof.simulator import draws, tokens
 from routeproof.simulator.ask import BadRequest, parse
 from routeproof.simulator.book import EMPTY, Book
 from routeproof.simulator.defects import Defects
@@ -15,9 +15,11 @@ from routeproof.simulator.dialects.table import dialect
 from routeproof.simulator.engine import Engine
 from routeproof.simulator.faults import defects_of
 from routeproof.simulator.http import Connection, protocol
+from routeproof.simulator.pipe import Pipe
 from routeproof.simulator.reply import Reply
 from routeproof.simulator.route import SimulatedRoute
 from routeproof.simulator.sequence import Emission, Sequence
+from routeproof.simulator.stream_filter import StreamFilter, edited, stripped_body
 
 GENERATE = frozenset({"/v1/chat/completions", "/v1/completions"})
 FLUSH = frozenset({"/reset_prefix_cache", "/flush_cache"})
@@ -30,8 +32,9 @@ class Call:
     connection: Connection
     reply: Reply
     sequences: list[Sequence]
-    stream: bool
     left: int
+    pipe: Pipe | None
+    started: bool = False
 
 
 class SimulatorServer:
@@ -53,6 +56,7 @@ class SimulatorServer:
         self._loop = loop
         self._started = loop.time()
         self._due_s: float | None = None
+        self._died_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._calls: dict[Connection, Call] = {}
         self.connections: set[Connection] = set()
@@ -104,25 +108,54 @@ class SimulatorServer:
         )
 
     def _generate(self, connection: Connection, path: str, body: bytes) -> None:
-        ask = parse(path, body, self.route.memory.block_tokens)
+        wrong = self.defects.stream
+        asked = stripped_body(body, wrong.ignore_parameters)
+        ask = parse(path, asked, self.route.memory.block_tokens)
         if isinstance(ask, BadRequest):
             return self._refuse(connection, ask)
         if self.engine.dead:
-            return self._refuse(
-                connection, BadRequest(503, "the engine died", "ServiceUnavailable")
-            )
+            return self._dead(connection, ask.stream)
         made = self.engine.submit(ask, self.now_s())
         if isinstance(made, BadRequest):
             return self._refuse(connection, made)
+        rng = draws.generator("stream", self.route.seed, made[0].serial)
+        through = StreamFilter(wrong, rng, len(self._calls) + 1)
+        refused = through.refused()
+        if refused is not None:
+            for sequence in made:
+                self.engine.cancel(sequence)
+            return connection.respond(refused.status, refused.body, refused.kind)
+        pipe = None
+        if ask.stream:
+            connection.start_stream()
+            pipe = Pipe(connection, through, self._loop, lambda: self._done(connection))
         reply = Reply(self.engine, self._dialect, ask, made)
-        call = Call(connection, reply, made, ask.stream, len(made))
+        call = Call(connection, reply, made, len(made), pipe)
         for sequence in made:
             sequence.tag = call
         self._calls[connection] = call
-        if ask.stream:
-            connection.start_stream()
         self._kick()
         return None
+
+    def _done(self, connection: Connection) -> None:
+        self._calls.pop(connection, None)
+
+    def _dead(self, connection: Connection, stream: bool) -> None:
+        """What is answered after the engine has died."""
+        restart = self.defects.engine.restart_s
+        if restart is not None and self.now_s() >= self._died_s + restart:
+            self.engine.restart(self.now_s())
+        problem = BadRequest(503, "the engine died", "ServiceUnavailable")
+        if not self.defects.engine.dead_answers_200:
+            return self._refuse(connection, problem)
+        error = msgspec.json.encode(
+            {"error": {"message": problem.message, "code": 500}}
+        )
+        if not stream:
+            return connection.respond(200, error)
+        connection.start_stream()
+        connection.chunk(b"data: " + error + b"\n\ndata: [DONE]\n\n")
+        return connection.end_stream()
 
     def stop(self) -> None:
         """Stop the clock and drop every client."""
@@ -149,6 +182,8 @@ class SimulatorServer:
         assert self._due_s is not None
         for emission in self.engine.end_step(self._due_s):
             self._deliver(emission)
+        if self.engine.dead:
+            self._died_s = self._due_s
         if not self.engine.busy:
             self._due_s = None
         self._kick()
@@ -159,19 +194,26 @@ class SimulatorServer:
             call.left -= 1
         if call.connection not in self._calls:
             return
-        if call.stream:
-            if emission.sequence.first_s == self._due_s and emission.first == 0:
-                for event in call.reply.start():
-                    call.connection.chunk(event)
-            for event in call.reply.events(emission):
-                call.connection.chunk(event)
-        if call.left == 0:
+        if call.pipe is not None:
+            events = call.reply.events(emission)
+            if not call.started:
+                call.started = True
+                events = [*call.reply.start(), *events]
+            call.pipe.push(events)
+            if call.left == 0:
+                call.pipe.finish()
+        elif call.left == 0:
             self._calls.pop(call.connection, None)
-            if call.stream:
-                call.connection.end_stream()
-            else:
-                status, body = call.reply.whole()
-                call.connection.respond(status, body)
+            self._whole(call)
+
+    def _whole(self, call: Call) -> None:
+        status, body = call.reply.whole()
+        wrong = self.defects.stream
+        if wrong.strip_fields or wrong.usage_factor != 1.0:
+            plain = msgspec.json.decode(body)
+            edited(plain, wrong)
+            body = msgspec.json.encode(plain)
+        call.connection.respond(status, body)
 
 
 def _tokenized(body: bytes) -> bytes:

@@ -39,6 +39,11 @@ _LINKS = (
 )  # fmt: skip
 
 
+def knows(text: str) -> bool:
+    """Whether a prompt is answered by a skill rather than by filler."""
+    return bool(_COUNT.search(text) or _REPEAT.search(text))
+
+
 def improvise(ask: Ask, trial: str, length: int) -> Said:
     """Something sensible to say; the same prompt and trial always get the same."""
     rng = draws.generator("improvise", ask.key, trial)

@@ -195,11 +195,17 @@ def edited(body: dict[str, Any], wrong: StreamDefects) -> None:
         body.pop(name, None)
 
 
-def stripped(body: dict[str, Any], wrong: StreamDefects) -> dict[str, Any]:
+def stripped_body(body: bytes, names: tuple[str, ...]) -> bytes:
     """The request as it goes on, without the fields that get lost on the way."""
-    if not wrong.ignore_parameters:
+    if not names:
         return body
-    return {k: v for k, v in body.items() if k not in wrong.ignore_parameters}
+    try:
+        plain = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body
+    if not isinstance(plain, dict):
+        return body
+    return msgspec.json.encode({k: v for k, v in plain.items() if k not in names})
 
 
 def _body(event: bytes) -> dict[str, Any] | None:

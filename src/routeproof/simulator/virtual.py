@@ -21,7 +21,12 @@ from routeproof.simulator.faults import defects_of
 from routeproof.simulator.reply import Reply
 from routeproof.simulator.route import SimulatedRoute
 from routeproof.simulator.sequence import Emission, Sequence
-from routeproof.simulator.stream_filter import StreamFilter, Timed, edited, stripped
+from routeproof.simulator.stream_filter import (
+    StreamFilter,
+    Timed,
+    edited,
+    stripped_body,
+)
 
 NETWORK_S = 0.0002
 """From the client to the engine, and back: a loopback with an HTTP server on it."""
@@ -154,10 +159,8 @@ class VirtualEngine:
         if self.engine.dead and not self.defects.engine.dead_answers_200:
             exchange.failure = "connection_error"
             return self._at(self.now_s + NETWORK_S, "ended", exchange, None)
-        asked = _plain(body)
-        ask = parse(
-            path, asked and stripped(asked, wrong), self.route.memory.block_tokens
-        )
+        asked = stripped_body(body, wrong.ignore_parameters)
+        ask = parse(path, asked, self.route.memory.block_tokens)
         if isinstance(ask, BadRequest):
             return self._refuse(exchange, ask)
         if self.engine.dead:
@@ -256,10 +259,3 @@ class VirtualEngine:
 
 def _sent(timed: list[Timed]) -> list[Timed]:
     return [Timed(due + NETWORK_S, data) for due, data in timed]
-
-
-def _plain(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return body

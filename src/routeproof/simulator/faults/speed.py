@@ -36,11 +36,10 @@ def _row(
     what: str,
     strength: str,
     levels: tuple[float, float, float],
-    gate: str,
-    checks: tuple[str, ...],
+    seen_by: tuple[str, tuple[str, ...]],
     apply: Apply,
 ) -> Fault:
-    return Fault(name, family, reference, what, strength, *levels, gate, checks, apply)
+    return Fault(name, family, reference, what, strength, *levels, *seen_by, apply)
 
 
 SPEED: tuple[Fault, ...] = (
@@ -51,8 +50,7 @@ SPEED: tuple[Fault, ...] = (
         "every pass takes longer",
         "factor",
         (1.05, 1.6, 3.0),
-        "latency",
-        _SLOW,
+        ("latency", _SLOW),
         setting("engine", step_factor=itself),
     ),
     _row(
@@ -62,8 +60,7 @@ SPEED: tuple[Fault, ...] = (
         "fast when idle, slow under load",
         "factor under load",
         (1.1, 2.5, 5.0),
-        "latency",
-        _SLOW,
+        ("latency", _SLOW),
         setting("engine", step_factor=itself, step_running_min=8),
     ),
     _row(
@@ -73,8 +70,7 @@ SPEED: tuple[Fault, ...] = (
         "verifying drafts costs more than it saves when the batch is large",
         "factor on verification",
         (5.0, 40.0, 120.0),
-        "latency",
-        _SLOW,
+        ("latency", _SLOW),
         setting("engine", verify_factor=itself),
     ),
     _row(
@@ -84,8 +80,7 @@ SPEED: tuple[Fault, ...] = (
         "prompts take longer",
         "factor",
         (1.5, 8.0, 30.0),
-        "latency",
-        _SLOW,
+        ("latency", _SLOW),
         setting("engine", prefill_factor=itself),
     ),
     _row(
@@ -95,8 +90,7 @@ SPEED: tuple[Fault, ...] = (
         "the engine stands still every few seconds",
         "seconds",
         (0.1, 0.8, 2.0),
-        "latency",
-        _SLOW,
+        ("latency", _SLOW),
         setting("engine", stop_the_world_every_s=4.0, stop_the_world_s=itself),
     ),
     _row(
@@ -106,8 +100,7 @@ SPEED: tuple[Fault, ...] = (
         "fewer requests run together; the others queue",
         "share of the slots",
         (0.1, 0.03, 0.01),
-        "latency",
-        _SLOW,
+        ("latency", _SLOW),
         setting("engine", max_running_factor=itself),
     ),
     _row(
@@ -117,8 +110,7 @@ SPEED: tuple[Fault, ...] = (
         "requests queue and the engine's figures do not say so",
         "share of the slots",
         (0.1, 0.03, 0.01),
-        "latency",
-        (*_SLOW, "queue"),
+        ("latency", (*_SLOW, "queue")),
         setting("engine", max_running_factor=itself, hidden_queue=True),
     ),
     _row(
@@ -128,8 +120,7 @@ SPEED: tuple[Fault, ...] = (
         "memory grows with every request",
         "bytes a request",
         (2e5, 2e7, 1e8),
-        "memory_stability",
-        _MEMORY,
+        ("memory_stability", _MEMORY),
         setting("engine", memory_leak_bytes=whole),
     ),
     _row(
@@ -139,8 +130,7 @@ SPEED: tuple[Fault, ...] = (
         "KV blocks are not given back",
         "tokens a request",
         (2.0, 60.0, 400.0),
-        "memory_stability",
-        _MEMORY,
+        ("memory_stability", _MEMORY),
         setting("engine", kv_leak_tokens=whole),
     ),
     _row(
@@ -150,8 +140,7 @@ SPEED: tuple[Fault, ...] = (
         "the drafter takes memory that nobody planned",
         "bytes",
         (1e9, 1.2e10, 4e10),
-        "memory_stability",
-        _MEMORY,
+        ("memory_stability", _MEMORY),
         setting("engine", extra_memory_bytes=whole),
     ),
     _row(
@@ -161,8 +150,7 @@ SPEED: tuple[Fault, ...] = (
         "the drafter takes KV capacity",
         "factor",
         (0.9, 0.4, 0.1),
-        "memory_stability",
-        _MEMORY,
+        ("memory_stability", _MEMORY),
         setting("engine", kv_capacity_factor=itself),
     ),
     _row(
@@ -172,8 +160,7 @@ SPEED: tuple[Fault, ...] = (
         "too little KV: requests are thrown out and computed again",
         "factor on KV capacity",
         (0.02, 0.008, 0.004),
-        "memory_stability",
-        (*_MEMORY, *_SLOW),
+        ("memory_stability", (*_MEMORY, *_SLOW)),
         setting("engine", kv_capacity_factor=itself),
     ),
     _row(
@@ -183,8 +170,7 @@ SPEED: tuple[Fault, ...] = (
         "the engine dies at a load and comes back",
         "running requests",
         (24.0, 12.0, 4.0),
-        "memory_stability",
-        _DOWN,
+        ("memory_stability", _DOWN),
         setting("engine", crash_running=whole, restart_s=10.0),
     ),
     _row(
@@ -194,8 +180,7 @@ SPEED: tuple[Fault, ...] = (
         "a long prompt kills the engine",
         "prompt tokens",
         (2000.0, 700.0, 300.0),
-        "memory_stability",
-        _DOWN,
+        ("memory_stability", _DOWN),
         setting("engine", crash_prompt_tokens=whole, restart_s=10.0),
     ),
     _row(
@@ -205,8 +190,7 @@ SPEED: tuple[Fault, ...] = (
         "the engine is dead and every request gets 200 and an error event",
         "requests before it dies",
         (800.0, 150.0, 20.0),
-        "memory_stability",
-        _DOWN,
+        ("memory_stability", _DOWN),
         setting("engine", crash_requests=whole, dead_answers_200=True),
     ),
     _row(
@@ -216,8 +200,7 @@ SPEED: tuple[Fault, ...] = (
         "HTTP 500 under load",
         "share of requests under load",
         (0.02, 0.2, 0.6),
-        "memory_stability",
-        _DOWN,
+        ("memory_stability", _DOWN),
         setting("engine", error_share=itself, error_when=When(running_min=8)),
     ),
     _row(
@@ -227,8 +210,7 @@ SPEED: tuple[Fault, ...] = (
         "some requests never end under load",
         "share of requests under load",
         (0.01, 0.05, 0.3),
-        "memory_stability",
-        _DOWN,
+        ("memory_stability", _DOWN),
         setting("engine", stuck_share=itself, stuck_when=When(running_min=8)),
     ),
     _row(
@@ -238,8 +220,7 @@ SPEED: tuple[Fault, ...] = (
         "a leak that slows the engine as it fills",
         "bytes a request",
         (1e6, 2e7, 1e8),
-        "memory_stability",
-        _MEMORY,
+        ("memory_stability", _MEMORY),
         both(
             setting("engine", memory_leak_bytes=whole),
             lambda d, s: setting("engine", step_factor=1.1)(d, s),

@@ -8,7 +8,7 @@ from routeproof.simulator.faults.exactness import EXACTNESS
 from routeproof.simulator.faults.fault import Fault
 from routeproof.simulator.faults.identity import IDENTITY
 from routeproof.simulator.faults.speed import SPEED
-from routeproof.simulator.faults.stream import STREAM
+from routeproof.simulator.faults.stream import ODDITIES, STREAM
 from routeproof.simulator.faults.structured import STRUCTURED
 from routeproof.simulator.route import SimulatedRoute
 
@@ -22,6 +22,7 @@ FAULTS: dict[str, Fault] = {
         ACCEPTANCE,
         SPEED,
         IDENTITY,
+        ODDITIES,
     )
     for row in family
 }

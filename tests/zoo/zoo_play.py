@@ -1,0 +1,77 @@
+"""Playing one row of the zoo: a run folder, a judgement, and what it says."""
+
+import shutil
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from zoo import zoo_rows, zoo_workload
+
+from routeproof.jobs.judge import judge
+from routeproof.jobs.virtual_run import Baseline, virtual_run
+
+BAD = frozenset({"failed"})
+OPEN = frozenset({"inconclusive", "not_measured"})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the gates said of a row.
+
+    ``failed``: gate and check name of every failed check. ``detected``: the right gate
+    failed by a check that is the right reason.
+    """
+
+    name: str
+    family: str
+    decision: str
+    headline: str
+    failed: tuple[tuple[str, str], ...]
+    open: tuple[tuple[str, str], ...]
+    reasons: tuple[str, ...]
+    detected: bool
+    seen: bool
+    seconds: float
+
+
+@lru_cache
+def baseline(kind):
+    proof, cases = (make() for make in zoo_workload.PROOFS[kind])
+    route = zoo_rows.TOY if kind == "sampled" else zoo_rows.BASELINE
+    return proof, Baseline.play(proof, cases, route)
+
+
+def play(row, folder: Path) -> Outcome:
+    started = time.perf_counter()
+    proof, beside = baseline(row.proof)
+    shutil.rmtree(folder, ignore_errors=True)
+    run = virtual_run(folder, proof, beside, row.candidate, faults=row.run)
+    found = judge(run.path)
+    shutil.rmtree(folder, ignore_errors=True)
+    failed, unsure, reasons = [], [], []
+    for gate in found.gates:
+        for check in gate.checks:
+            if check.status in BAD:
+                failed.append((gate.gate, check.name))
+                reasons.append(f"{gate.gate}: {check.reason}")
+            elif check.status in OPEN:
+                unsure.append((gate.gate, check.name))
+    right = [f for f in failed if is_right(row, f)]
+    return Outcome(
+        row.name,
+        row.family,
+        found.verdict.decision,
+        found.headline,
+        tuple(failed),
+        tuple(unsure),
+        tuple(reasons),
+        bool(right),
+        bool(failed),
+        time.perf_counter() - started,
+    )
+
+
+def is_right(row, found):
+    gate, check = found
+    return row.gate == gate and any(check.startswith(start) for start in row.checks)

@@ -1,0 +1,221 @@
+"""The rows of the zoo: every fault, the ways to measure wrongly, harmless changes."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from routeproof.jobs.virtual_run import RunFaults
+from routeproof.proof.workload import SamplingSpec
+from routeproof.simulator.faults import FAULTS
+from routeproof.simulator.route import (
+    Memory,
+    Quality,
+    SimulatedRoute,
+    Speculation,
+    Timing,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of the zoo.
+
+    ``gate`` and ``checks`` say what should see it; a harmless row has neither.
+    """
+
+    name: str
+    family: str
+    reference: str
+    proof: str
+    candidate: SimulatedRoute
+    gate: str | None = None
+    checks: tuple[str, ...] = ()
+    run: RunFaults = field(default_factory=RunFaults)
+    strength: float | None = None
+    what: str = ""
+
+
+SPECULATION = Speculation()
+BASELINE = SimulatedRoute()
+CANDIDATE = SimulatedRoute(speculation=SPECULATION)
+TOY = SimulatedRoute(answers="toy")
+
+_LOAD = {
+    "acceptance_lost_under_load",
+    "acceptance_decays",
+    "draft_length_collapses",
+    "slower_at_peak",
+    "verification_costs",
+    "fewer_slots",
+    "queue_hidden",
+    "slower",
+    "pauses",
+    "prefill_slower",
+    "memory_leak",
+    "memory_and_speed",
+    "kv_leak",
+    "draft_memory_uncounted",
+    "kv_capacity_lost",
+    "preemption_storm",
+    "crash_under_load",
+    "crash_in_long_context",
+    "dead_engine_200",
+    "errors_under_load",
+    "stuck_under_load",
+    "buffering_proxy",
+    "first_token_late",
+    "chunks_late",
+    "chunks_merged",
+    "stream_stalls",
+    "usage_missing",
+    "usage_inflated",
+}
+_SAMPLED = {
+    "loose_verification",
+    "no_residual",
+    "draft_bias",
+    "shared_uniform",
+    "greedy_verification",
+    "temperature_shift",
+    "temperature_ignored",
+    "top_p_dropped",
+    "min_p_dropped",
+    "seed_ignored",
+}
+
+
+def proof_of(name):
+    if name in _LOAD:
+        return "load"
+    return "sampled" if name in _SAMPLED else "answers"
+
+
+def fault_row(name, strength=None):
+    fault = FAULTS[name]
+    strength = fault.usual if strength is None else strength
+    proof = proof_of(name)
+    route = CANDIDATE
+    if proof == "sampled":
+        route = msgspec.structs.replace(TOY, speculation=SPECULATION)
+    return Row(
+        name=name,
+        family=fault.family,
+        reference=fault.reference,
+        proof=proof,
+        candidate=msgspec.structs.replace(route, faults={name: strength}),
+        gate=fault.gate,
+        checks=fault.checks,
+        strength=strength,
+        what=fault.what,
+    )
+
+
+def _measured(name, reference, what, gate, checks, run, proof="answers"):
+    return Row(
+        name, "measuring", reference, proof, CANDIDATE, gate, checks, run, None, what
+    )
+
+
+MEASURING = (
+    _measured(
+        "warm_cache",
+        "vllm #52884 (2.32x from a warm cache)",
+        "the candidate has seen every prompt before",
+        "parity",
+        ("same_cache",),
+        RunFaults(candidate_warm=True),
+        "load",
+    ),
+    _measured(
+        "unequal_sampling",
+        "InferenceX #359, #1651; vllm PR #32723",
+        "the candidate is asked with another sampling",
+        "parity",
+        ("same_workload", "same_sampling", "sampling"),
+        RunFaults(candidate_sampling=SamplingSpec(temperature=0.7, max_tokens=700)),
+    ),
+    _measured(
+        "one_after_the_other",
+        "pegainfer #697; Spec-Bench #15",
+        "all of the baseline, then all of the candidate",
+        "parity",
+        ("interleaved",),
+        RunFaults(one_after_the_other=True),
+    ),
+    _measured(
+        "no_control",
+        "vllm #53436",
+        "the baseline never ran against itself",
+        "parity",
+        ("control",),
+        RunFaults(control=False),
+    ),
+    _measured(
+        "other_cases",
+        "guidellm #542",
+        "the candidate is sent a fifth of the cases",
+        "parity",
+        ("same_workload",),
+        RunFaults(candidate_cases_share=0.2),
+    ),
+    _measured(
+        "client_saturated",
+        "guidellm #487, #470; vllm #39963",
+        "under load the client sends half a second late",
+        "latency",
+        ("client", "saturated"),
+        RunFaults(late_dispatch_s=0.5),
+        "load",
+    ),
+)
+
+
+def _harmless(name, what, proof="answers", run=None, **changes):
+    base = TOY if proof == "sampled" else CANDIDATE
+    route = msgspec.structs.replace(base, **changes)
+    return Row(name, "harmless", "", proof, route, run=run or RunFaults(), what=what)
+
+
+def _near(share):
+    return Quality(near_ties=share, salt="near")
+
+
+HARMLESS = (
+    _harmless("same_route", "the baseline again", speculation=None),
+    _harmless("exact_chain", "exact speculation, a chain of four"),
+    _harmless(
+        "exact_block", "exact speculation, a block of seven",
+        speculation=Speculation(method="dflash", shape="block", draft_tokens=7, acceptance=(0.85, 0.8, 0.75, 0.7)),
+    ),
+    _harmless(
+        "exact_ngram", "exact speculation from n-grams",
+        speculation=Speculation(method="ngram", draft_tokens=3, acceptance=(0.4, 0.35, 0.3), draft_step_s=0.00002, draft_model=None, draft_revision=None, draft_memory_bytes=0),
+    ),
+    _harmless("exact_sampled", "exact rejection sampling at T = 0.8", "sampled", speculation=SPECULATION),
+    _harmless("plain_sampled", "no speculation at T = 0.8", "sampled"),
+    _harmless("near_ties_few", "5 % of the answers take the other branch of a near tie", quality=_near(0.05)),
+    _harmless("near_ties_some", "25 % of them", quality=_near(0.25)),
+    _harmless("near_ties_many", "60 % of them", quality=_near(0.6)),
+    _harmless("other_wording", "every answer in other words, as right as before", quality=_near(1.0)),
+    _harmless("flips_both_ways", "2 % of the cases are drawn anew: as many won as lost", quality=Quality(flips=0.02, salt="flip")),
+    _harmless("better_answers", "three points more are right", quality=Quality(default_accuracy=0.96)),
+    _harmless("faster_kernels", "every pass takes two thirds", "load", timing=Timing(weights_s=0.004, token_s=0.00002)),
+    _harmless("no_jitter", "a clock that never varies", "load", timing=Timing(jitter=0.0)),
+    _harmless("more_jitter", "three times the jitter", "load", timing=Timing(jitter=0.09)),
+    _harmless("more_kv", "a larger KV cache", "load", memory=Memory(kv_capacity_tokens=440_000)),
+    _harmless("better_drafter", "a drafter that guesses better", "load", speculation=Speculation(acceptance=(0.9, 0.86, 0.84, 0.82))),
+    _harmless("small_drafter", "a drafter of 100 MB", "load", speculation=Speculation(draft_memory_bytes=100_000_000)),
+    _harmless("other_engine_seed", "other random numbers in the engine", seed=99),
+    _harmless("keep_alive_comments", "comment lines in the stream", faults={"~comments": 1.0}),
+    _harmless("crlf_stream", "CRLF in the stream", faults={"~crlf": 1.0}),
+    _harmless("split_bytes", "the stream comes in pieces of 7 bytes", faults={"~split": 7.0}),
+    _harmless("no_done", "a stream without [DONE]", faults={"~no_done": 1.0}),
+    _harmless("slightly_slower_prefill", "prompts take 3 % longer", "load", faults={"prefill_slower": 1.03}),
+    _harmless("load_same", "exact speculation under load", "load"),
+)  # fmt: skip
+
+
+def fault_rows():
+    return [fault_row(name) for name in FAULTS if not name.startswith("~")] + [
+        *MEASURING
+    ]
