@@ -343,3 +343,22 @@ def test_a_route_gains_only_above_its_break_even():
     at = break_even_tokens_per_pass(overhead)
     assert speedup(at, overhead) == pytest.approx(1.0)
     assert speedup(at - 0.1, overhead) < 1.0 < speedup(at + 0.1, overhead)
+
+
+def test_a_run_cut_at_the_end_does_not_make_passes_vanish():
+    # llama-server, ten tokens each, draft = target, four drafts: two passes a request.
+    short = EngineDetails(drafted=8, accepted=8, passes=1)
+    records = requests([short] * 6, [10] * 6)
+    like = AcceptanceCounts(draft_tokens=4, topology="chain", method="draft_model")
+    found = checked(sum_counts(records, everyone(records), like))
+    assert found.passes == 12
+    assert derive(found).tokens_per_pass == pytest.approx(54 / 12)
+    assert found.trust == "derived"
+    blind = sum_counts(records, everyone(records), AcceptanceCounts())
+    assert blind.passes == 6
+
+
+def test_more_tokens_a_pass_than_drafts_allow_are_noticed():
+    assert "tokens_per_pass_are_possible" in broken(
+        counts(plain_passes=0, spec_passes=10, accepted_hist=None, accepted=None)
+    )

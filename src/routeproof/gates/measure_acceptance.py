@@ -57,7 +57,7 @@ def measure_acceptance(
     found = profile(requests, keep, like=like, unit=case, seed=load.seed)
     if found.counts.source == "none":
         return _from_counters(samples, requests, like)
-    overall = found.overall() | _totals(found.counts) | _step(load)
+    overall = found.overall() | _totals(found.counts) | _step(load, like.draft_tokens)
     return Acceptance(
         overall=overall,
         tables={
@@ -146,14 +146,14 @@ def _totals(counts: AcceptanceCounts) -> dict[str, float | None]:
     return {k: None if v is None else float(v) for k, v in values.items()}
 
 
-def _step(load: Load) -> dict[str, float | None]:
+def _step(load: Load, draft_tokens: int | None) -> dict[str, float | None]:
     """What a pass costs, as a multiple of a plain one, from paired requests.
 
     ``decode speed = tokens per pass / step ratio``: with fewer tokens per pass than
     the ratio the draft costs more than it saves.
     """
     requests = load.requests
-    with_draft = step_time(requests, speculates=True)
+    with_draft = step_time(requests, speculates=True, draft_tokens=draft_tokens)
     plain = step_time(requests, speculates=False)
     above = below = 0.0
     for phase in dict.fromkeys(phase for phase, _ in requests.levels()):
@@ -221,16 +221,19 @@ def _sliced(
         rows = slice_rows(load.requests, keep, name, shown, like)
         if len(rows) > 1:
             tables[f"by_{name}"] = tuple(
-                _with_interval(load, keep, shown, name, row) for row in rows
+                _with_interval(load, keep, shown, row, like.draft_tokens)
+                for row in rows
             )
     return tables
 
 
-def _with_interval(load: Load, keep: Bools, split: Slice, name: str, row: Row) -> Row:
-    requests = load.requests
+def _with_interval(
+    load: Load, keep: Bools, split: Slice, row: Row, draft_tokens: int | None
+) -> Row:
+    requests, name = load.requests, next(iter(row))
     found = estimate(
         decode_tokens(requests),
-        all_passes(requests),
+        all_passes(requests, draft_tokens),
         keep & (split.codes == split.names.index(str(row[name]))),
         unit=requests.label("case_id").codes.astype(np.int64),
         level=1 - 2 * load.agreed.policy.alpha,

@@ -25,6 +25,14 @@ Source = Literal["per_request", "counter_delta", "gauge_window", "derived", "non
 
 Trust = Literal["exact", "derived", "approximate", "unavailable"]
 
+_TRUST_ORDER: tuple[Trust, ...] = ("exact", "derived", "approximate", "unavailable")
+
+
+def worse_of(*trusts: Trust) -> Trust:
+    """The least of several trust levels."""
+    return max(trusts, key=_TRUST_ORDER.index)
+
+
 Topology = Literal["chain", "tree", "block", "unknown"]
 """``block``: the whole draft is made at once, so acceptance at a position depends on
 the draft length and must not be extrapolated to another one."""

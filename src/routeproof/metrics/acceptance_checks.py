@@ -6,16 +6,14 @@ import msgspec
 
 from routeproof.metrics.acceptance import (
     AcceptanceCounts,
-    Trust,
     accepted_at,
     derive,
+    worse_of,
 )
 
 LENGTH_TOLERANCE = 0.02
 """Largest allowed difference between ``1 + A / S`` and 1 plus the marginal rates, as
 in Model-Optimizer's speculation profile."""
-
-_TRUST_ORDER: tuple[Trust, ...] = ("exact", "derived", "approximate", "unavailable")
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,11 +44,6 @@ def identities(counts: AcceptanceCounts) -> tuple[Identity, ...]:
         *_tokens(counts),
     ]
     return tuple(found)
-
-
-def worse_of(*trusts: Trust) -> Trust:
-    """The least of several trust levels."""
-    return max(trusts, key=_TRUST_ORDER.index)
 
 
 def checked(counts: AcceptanceCounts) -> AcceptanceCounts:
@@ -166,6 +159,13 @@ def _length(c: AcceptanceCounts) -> Iterable[Identity]:
 def _tokens(c: AcceptanceCounts) -> Iterable[Identity]:
     """``completion = requests + passes + accepted - overshoot``."""
     made, passes = c.decode_tokens(), c.all_passes()
+    if made is not None and passes is not None and c.draft_tokens:
+        yield Identity(
+            name="tokens_per_pass_are_possible",
+            holds=made <= passes * (c.draft_tokens + 1),
+            detail=f"{made} tokens in {passes} passes of at most "
+            f"{c.draft_tokens} drafts",
+        )
     if made is None or passes is None or c.accepted is None:
         return
     overshoot = passes + c.accepted - made

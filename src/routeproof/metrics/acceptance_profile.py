@@ -135,7 +135,7 @@ def _estimates(
     found = {
         "tokens_per_pass": estimate(
             decode_tokens(requests),
-            all_passes(requests),
+            all_passes(requests, counts.draft_tokens),
             told,
             unit=unit,
             seed=seed,

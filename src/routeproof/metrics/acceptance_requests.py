@@ -8,11 +8,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from routeproof.metrics.acceptance import AcceptanceCounts
+from routeproof.metrics.acceptance import AcceptanceCounts, worse_of
 from routeproof.records.columns import Bools, Column, Ragged, Records
 
 NOTHING_KNOWN = AcceptanceCounts()
 """No identity fields to carry over."""
+
+CUT_RUNS = (
+    "passes follow from the tokens; a run cut at the end of an answer hides one of them"
+)
+"""Reason why passes of an engine that does not count them are only derived."""
 
 HIST, DRAFTED_AT = "accepted_hist", "drafted_at"
 MAX_POSITIONS = 64
@@ -100,16 +105,23 @@ def sum_counts(
     reasons = like.reasons
     if missing:
         reasons = (*reasons, f"{missing} of {n + missing} requests carry no counts")
+    spec_passes = _total(requests.number("spec_passes"), told)
+    passes = _total(all_passes(requests, like.draft_tokens), told)
+    trust = like.trust
+    if spec_passes is None and passes is not None:
+        trust = worse_of(trust, "derived")
+        reasons = (*reasons, CUT_RUNS)
     return msgspec.structs.replace(
         like,
         requests=n,
+        trust=trust,
         reasons=reasons,
         completion_tokens=_total(output, told),
         accepted=_total(accepted, told),
         drafted=_total(requests.number("drafted"), told),
-        spec_passes=_total(requests.number("spec_passes"), told),
+        spec_passes=spec_passes,
         plain_passes=_total(requests.number("plain_passes"), told),
-        passes=_total(requests.number("passes"), told),
+        passes=passes,
         accepted_hist=_totals(requests, HIST, told),
         drafted_at=_totals(requests, DRAFTED_AT, told),
     )
@@ -235,18 +247,27 @@ def decode_tokens(requests: Numbers) -> Column:
     return Column(np.maximum(output.values - 1.0, 0.0), output.known)
 
 
-def all_passes(requests: Numbers) -> Column:
-    """``S + P`` per request, from both or as told."""
+def all_passes(requests: Numbers, draft_tokens: int | None = None) -> Column:
+    """``S + P`` per request, from both or as told.
+
+    llama.cpp tells neither; its sum follows from the tokens, and a last run that was
+    cut at the end of the answer hides up to one pass. A pass drafts at most
+    ``draft_tokens``, so there were at least ``drafted / draft_tokens`` of them; the
+    larger number is taken.
+    """
     spec, plain = requests.number("spec_passes"), requests.number("plain_passes")
-    told = requests.number("passes")
+    told, drafted = requests.number("passes"), requests.number("drafted")
     both = spec.known & plain.known
-    values = np.where(both, spec.values + plain.values, told.values)
+    least = np.zeros(requests.n)
+    if draft_tokens:
+        least[drafted.known] = np.ceil(drafted.values[drafted.known] / draft_tokens)
+    values = np.where(both, spec.values + plain.values, np.maximum(told.values, least))
     return Column(values, both | told.known)
 
 
-def tokens_per_pass(requests: Numbers) -> Column:
+def tokens_per_pass(requests: Numbers, draft_tokens: int | None = None) -> Column:
     """Tokens a decode pass yields, per request: the acceptance metric to pair on."""
-    made, passes = decode_tokens(requests), all_passes(requests)
+    made, passes = decode_tokens(requests), all_passes(requests, draft_tokens)
     known = made.known & passes.known & (passes.values > 0)
     values = np.divide(
         made.values, passes.values, out=np.zeros(requests.n), where=known
@@ -254,7 +275,9 @@ def tokens_per_pass(requests: Numbers) -> Column:
     return Column(values, known)
 
 
-def step_time(requests: Numbers, *, speculates: bool) -> Column:
+def step_time(
+    requests: Numbers, *, speculates: bool, draft_tokens: int | None = None
+) -> Column:
     """Seconds a decode pass takes, per request: time per token x tokens per pass.
 
     On a route that does not speculate every pass yields one token, so its step time
@@ -266,9 +289,10 @@ def step_time(requests: Numbers, *, speculates: bool) -> Column:
         requests: With ``time_per_output_token`` and the counts of speculation.
         speculates: Whether the route drafts at all. If it does, requests without
             counts are unknown.
+        draft_tokens: Configured drafts per pass, see `all_passes`.
     """
     per_token = requests.number("time_per_output_token")
     if not speculates:
         return per_token
-    per_pass = tokens_per_pass(requests)
+    per_pass = tokens_per_pass(requests, draft_tokens)
     return Column(per_token.values * per_pass.values, per_token.known & per_pass.known)

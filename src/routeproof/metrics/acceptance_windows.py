@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from routeproof.metrics.acceptance import AcceptanceCounts, Trust
-from routeproof.metrics.acceptance_checks import worse_of
+from routeproof.metrics.acceptance import AcceptanceCounts, Trust, worse_of
 
 
 class OwnTraffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
