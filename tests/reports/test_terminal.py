@@ -25,7 +25,7 @@ def test_one_screen_says_what_changed_what_was_judged_and_what_to_do():
     for part in ("[-6.1, -0.5]", "tolerance 1.0", "120 pairs", "FAILED"):
         assert part in row
     assert re.search(r"^verdict +AVOID ", text, re.M)
-    assert "worst slice: exact match, prompt length=over 4k: 11 of 38 broken" in text
+    assert "worst slice: exact match, prompt length over 4k: 11 of 38 broken" in text
     assert "runs/x/report.html" in text
 
 

@@ -199,9 +199,15 @@ def amount(check: Check) -> str:
 
 
 def question(name: str) -> str:
-    """A check's name for people: ``exact_match[class=qa]`` is ``exact match, qa``."""
+    """A check's name for people.
+
+    Example:
+        >>> question("exact_match[class=factual_qa]")
+        'exact match, factual qa'
+        >>> question("no_errors[level=c8,phase=sweep]")
+        'no errors, level c8, phase sweep'
+    """
     metric, _, inside = name.partition("[")
-    words = metric.replace("_", " ")
-    if not inside:
-        return words
-    return f"{words}, {inside.rstrip(']').replace('class=', '').replace('_', ' ')}"
+    parts = [metric, *inside.removesuffix("]").split(",")] if inside else [metric]
+    words = (part.removeprefix("class=").replace("=", " ") for part in parts)
+    return ", ".join(words).replace("_", " ")

@@ -8,6 +8,7 @@ their hash, so that even a fault in escaping runs nothing.
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -17,9 +18,10 @@ import jinja2
 from markupsafe import Markup
 
 from routeproof.gates.facts import Flip
+from routeproof.gates.result import Check
 from routeproof.reports import figures
 from routeproof.reports.divergence import SideBySide, side_by_side
-from routeproof.reports.judgement import Judgement
+from routeproof.reports.judgement import Evidenced, Judgement
 from routeproof.reports.page_tables import page_tables
 from routeproof.reports.sections import Drawings, draw, gate_cards
 
@@ -55,6 +57,7 @@ def render(
         worst=[side_by_side(flip) for flip in judgement.worst.examples]
         if judgement.worst
         else [],
+        needed=_needed(judgement),
         files=files,
         policy=_policy(style, scripts),
         style=Markup(style),
@@ -103,6 +106,13 @@ def _data_block(drawings: Drawings) -> Markup:
     return Markup(text)
 
 
+def _needed(judgement: Judgement) -> list[Evidenced]:
+    """What is missing, required questions first."""
+    checks = [check for gate in judgement.gates for check in gate.checks]
+    required = {check.name for check in checks if check.required}
+    return sorted(judgement.more_evidence, key=lambda e: e.question not in required)
+
+
 def _flips(flips: Sequence[Flip]) -> list[SideBySide]:
     shown: list[SideBySide] = []
     room = FLIP_BUDGET_BYTES
@@ -113,6 +123,21 @@ def _flips(flips: Sequence[Flip]) -> list[SideBySide]:
             break
         shown.append(side_by_side(flip))
     return shown
+
+
+def _evidence_line(needed: Evidenced) -> str:
+    of = "" if needed.need is None else f" of {needed.need:,}"
+    return f"{figures.question(needed.question)}: {needed.have:,}{of} {needed.unit}"
+
+
+def _tally(checks: Sequence[Check]) -> str:
+    """How many of each status: ``24 passed, 2 inconclusive``."""
+    counts = Counter(check.status for check in checks)
+    return ", ".join(
+        f"{counts[status]} {word.lower()}"
+        for status, word in figures.STATUS_WORD.items()
+        if counts[status]
+    )
 
 
 @cache
@@ -135,6 +160,8 @@ def _filters() -> dict[str, Any]:
         "status_mark": lambda status: figures.STATUS_MARK[status],
         "decision_word": lambda decision: figures.DECISION_WORD[decision],
         "gate_title": lambda gate: figures.GATE_TITLE[gate],
+        "tally": _tally,
+        "evidence_line": _evidence_line,
         "question": figures.question,
         "estimate": figures.estimate,
         "limit": figures.limit,

@@ -4,18 +4,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routeproof.gates.facts import Arms, EqualityRow, MemoryRow, RatioRow, Row
+from routeproof.metrics.table import METRICS
 from routeproof.reports import figures
 from routeproof.reports.judgement import Judgement
-from routeproof.reports.tables import Table, of_rows
+from routeproof.reports.tables import Table, by_arm, of_rows
 from routeproof.routes.inventory import RouteDiff
+
+_OUTCOME_KEYS = ("phase", "outcome")
+_GUARD_COLUMNS = ("check", "baseline", "candidate", "p_value", "tripped", "reason")
+_HEADLINE = frozenset(
+    {
+        "output_token_throughput",
+        "time_to_first_token",
+        "time_per_output_token",
+        "request_latency",
+    }
+)
+"""Metrics whose ratios are shown at once; the others stand folded below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A table with its heading."""
+    """A table with its heading; ``is_folded`` when few readers need it."""
 
     title: str
     table: Table
+    is_folded: bool = False
 
 
 def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
@@ -26,8 +40,8 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
         "routes": _inventory(evidence.routes),
         "quality": [
             *_equality(evidence.quality.equality),
-            *_plain("How requests ended", evidence.quality.outcomes),
-            *_plain("Degeneration guard", evidence.quality.guard),
+            *_arms("How requests ended", evidence.quality.outcomes, _OUTCOME_KEYS),
+            *_plain("Degeneration guard", evidence.quality.guard, _GUARD_COLUMNS),
             *_plain("Confusion", evidence.quality.confusion),
         ],
         "latency": _ratios(evidence.speed.ratios),
@@ -36,7 +50,7 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
         "memory": [
             *_memory(stability.memory),
             *_trends(judgement),
-            *_plain("Events", stability.events),
+            *_arms("Events", stability.events, ("name",)),
         ],
         "validity": _validity(judgement),
         "other": [
@@ -48,8 +62,14 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
     }
 
 
-def _plain(title: str, rows: Sequence[Row]) -> list[Titled]:
-    return [Titled(title, of_rows(rows))] if rows else []
+def _plain(
+    title: str, rows: Sequence[Row], columns: Sequence[str] | None = None
+) -> list[Titled]:
+    return [Titled(title, of_rows(rows, columns))] if rows else []
+
+
+def _arms(title: str, rows: Sequence[Row], keys: Sequence[str]) -> list[Titled]:
+    return [Titled(title, by_arm(rows, keys))] if rows else []
 
 
 def _inventory(routes: RouteDiff | None) -> list[Titled]:
@@ -113,11 +133,21 @@ def _count(n: int | None) -> str:
 
 
 def _ratios(rows: Sequence[RatioRow]) -> list[Titled]:
-    if not rows:
-        return []
+    first = [row for row in rows if row.metric in _HEADLINE]
+    rest = [row for row in rows if row.metric not in _HEADLINE]
+    halves = (
+        ("Candidate against baseline, request by request", first, False),
+        ("Further ratios", rest, True),
+    )
+    return [
+        Titled(title, _ratio_table(some), fold) for title, some, fold in halves if some
+    ]
+
+
+def _ratio_table(rows: Sequence[RatioRow]) -> Table:
     head = ("metric", "of", "load", "baseline", "candidate", "ratio", "interval",
             "noise (control)", "pairs")  # fmt: skip
-    table = _number_table(
+    return _number_table(
         head,
         [
             (
@@ -135,15 +165,14 @@ def _ratios(rows: Sequence[RatioRow]) -> list[Titled]:
         ],
         words=3,
     )
-    return [Titled("Candidate against baseline, request by request", table)]
 
 
 def _unit(metric: str) -> str:
-    """The unit of a metric's value, from the words in its name."""
-    if "throughput" in metric or metric.endswith("per_second"):
-        return "/s"
-    is_time = any(word in metric for word in ("time", "latency", "gap", "lag"))
-    return "s" if is_time else ""
+    """The unit of a metric as the metric table has it; none for what is not there."""
+    found = METRICS.get(metric)
+    if found is not None:
+        return found.unit
+    return "/s" if metric.endswith("throughput") else ""
 
 
 def _loads(judgement: Judgement) -> list[Titled]:
@@ -203,6 +232,10 @@ def _share_unit(name: str) -> str:
     return "share" if name.endswith(("_rate", "_share", "coverage")) else ""
 
 
+def _resource_unit(row: MemoryRow) -> str:
+    return "share" if row.name.endswith("_share") else row.unit
+
+
 def _memory(rows: Sequence[MemoryRow]) -> list[Titled]:
     if not rows:
         return []
@@ -213,11 +246,11 @@ def _memory(rows: Sequence[MemoryRow]) -> list[Titled]:
         [
             (
                 row.name.removesuffix("_bytes").replace("_", " "),
-                figures.number(row.peak.baseline, row.unit),
-                figures.number(row.peak.candidate, row.unit),
+                figures.number(row.peak.baseline, _resource_unit(row)),
+                figures.number(row.peak.candidate, _resource_unit(row)),
                 _ratio(row.peak),
-                figures.number(row.after_drain.candidate, row.unit),
-                figures.number(row.per_hour.candidate, row.unit),
+                figures.number(row.after_drain.candidate, _resource_unit(row)),
+                figures.number(row.per_hour.candidate, _resource_unit(row)),
                 row.source,
             )
             for row in rows

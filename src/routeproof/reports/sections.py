@@ -40,14 +40,16 @@ class Drawings:
 class GateCard:
     """A gate of the strip and its detail below.
 
-    ``is_open``: shown unfolded, because it did not pass and has more to say.
+    Attributes:
+        is_open: Shown unfolded, because it did not pass and has more to say.
+        decisive: Required or failed questions; ``further`` are folded.
     """
 
     result: GateResult
     number: int
     is_open: bool
-    asked: int
-    passed: int
+    decisive: tuple[Check, ...]
+    further: tuple[Check, ...]
     tables: tuple[tuple[str, Table], ...]
 
 
@@ -76,6 +78,10 @@ def _correctness_checks(judgement: Judgement) -> tuple[Check, ...]:
     return () if gate is None else gate.checks
 
 
+def _is_decisive(check: Check) -> bool:
+    return check.required or check.status is Status.FAILED
+
+
 def _has_more(gate: GateResult) -> bool:
     return bool(gate.checks or gate.hints or any(gate.tables.values()))
 
@@ -87,8 +93,8 @@ def gate_cards(judgement: Judgement) -> list[GateCard]:
             result=gate,
             number=index,
             is_open=gate.status is not Status.PASSED and _has_more(gate),
-            asked=len(gate.checks),
-            passed=sum(check.status is Status.PASSED for check in gate.checks),
+            decisive=tuple(c for c in gate.checks if _is_decisive(c)),
+            further=tuple(c for c in gate.checks if not _is_decisive(c)),
             tables=tuple(
                 (name.replace("_", " "), of_rows(rows))
                 for name, rows in sorted(gate.tables.items())

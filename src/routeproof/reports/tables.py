@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from routeproof.gates.facts import Cell, Row
 from routeproof.reports import figures
 
+ARMS = ("baseline", "candidate", "control")
+
+_LAST = frozenset({"reason"})
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -44,19 +48,47 @@ def _unit_of(name: str) -> str:
 
 
 def of_rows(rows: Sequence[Row], columns: Iterable[str] | None = None) -> Table:
-    """A table of rows of plain values; a column is numeric if any cell is a number."""
+    """A table of rows of plain values.
+
+    Without ``columns`` words come first, then numbers, then the reason; stored rows
+    have lost their order.
+    """
     names = list(columns or dict.fromkeys(name for row in rows for name in row))
+    numeric = {name for name in names if _has_numbers(rows, name)}
+    if columns is None:
+        names.sort(key=lambda name: (name in _LAST, name in numeric))
     return Table(
         head=tuple(name.replace("_", " ") for name in names),
         rows=tuple(
             tuple(cell_text(name, row.get(name)) for name in names) for row in rows
         ),
-        numeric=tuple(
-            any(
-                isinstance(row.get(name), int | float)
-                and not isinstance(row.get(name), bool)
-                for row in rows
-            )
-            for name in names
+        numeric=tuple(name in numeric for name in names),
+    )
+
+
+def by_arm(rows: Sequence[Row], keys: Sequence[str], value: str = "count") -> Table:
+    """Rows of (keys..., arm, value) with one column for each arm.
+
+    A cell is empty where an arm has no such row.
+    """
+    arms = [arm for arm in ARMS if any(row.get("arm") == arm for row in rows)]
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        place = tuple(cell_text(key, row.get(key)) for key in keys)
+        arm = str(row.get("arm"))
+        cells.setdefault(place, {})[arm] = cell_text(value, row.get(value))
+    return Table(
+        head=(*(key.replace("_", " ") for key in keys), *arms),
+        rows=tuple(
+            (*place, *(found.get(arm, "") for arm in arms))
+            for place, found in cells.items()
         ),
+        numeric=(*(False for _ in keys), *(True for _ in arms)),
+    )
+
+
+def _has_numbers(rows: Sequence[Row], name: str) -> bool:
+    return any(
+        isinstance(row.get(name), int | float) and not isinstance(row.get(name), bool)
+        for row in rows
     )

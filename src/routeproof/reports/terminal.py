@@ -12,8 +12,9 @@ from routeproof.verdict import Decision
 
 WIDTH = 100
 _LABEL = 13
-_NAME = 24
-_MAX_CHANGES = 4
+_NAME = 30
+_REASON_LINES = 2
+_MAX_CHANGES = 5
 _MAX_QUALITY = 6
 _MAX_SPEED = 4
 _MAX_REASONS = 3
@@ -85,7 +86,7 @@ class _Pen:
     def labelled(self, label: str, sentences: list[str]) -> Iterator[str]:
         """Sentences under one label, wrapped, one below the other."""
         for index, sentence in enumerate(sentences):
-            for turn, line in enumerate(_wrapped(sentence, self.width - _LABEL)):
+            for turn, line in enumerate(_few(sentence, self.width - _LABEL)):
                 shown = label if index == 0 and turn == 0 else ""
                 yield f"{shown:<{_LABEL}}{line}"
 
@@ -132,6 +133,23 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
+def _cut_inside(text: str, width: int) -> str:
+    """Shortened in the middle: names that begin alike still differ at their end."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) * 3 // 5
+    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
+
+
+def _few(text: str, width: int) -> list[str]:
+    """A sentence on at most two lines; the whole of it is in the other reports."""
+    lines = _wrapped(text, width)
+    if len(lines) <= _REASON_LINES:
+        return lines
+    last = lines[_REASON_LINES - 1]
+    return [*lines[: _REASON_LINES - 1], f"{last[: width - 2]} …"]
+
+
 def _picked(checks: tuple[Check, ...], most: int) -> tuple[list[Check], int]:
     """The checks worth a line, worst first, and how many are left out.
 
@@ -167,11 +185,12 @@ def _table(label: str, gate: GateResult, most: int, pen: _Pen) -> Iterator[str]:
         return
     columns = [_cells(check) for check in checks]
     widths = [max(len(row[i]) for row in columns) for i in range(len(columns[0]))]
-    spare = pen.width - _LABEL - sum(widths[1:]) - 2 * len(widths) - len("INCONCLUSIVE")
+    status = max(len(figures.STATUS_WORD[check.status]) for check in checks)
+    spare = pen.width - _LABEL - sum(widths[1:]) - 2 * len(widths) - status
     widths[0] = min(widths[0], max(spare, _NAME))
     for index, (check, cells) in enumerate(zip(checks, columns, strict=True)):
         text = "  ".join(
-            f"{_cut(cell, width):<{width}}"
+            f"{_cut_inside(cell, width):<{width}}"
             for cell, width in zip(cells, widths, strict=True)
             if width
         )
@@ -222,7 +241,7 @@ def _verdict(judgement: Judgement, pen: _Pen) -> Iterator[str]:
         worst = judgement.worst
         place = figures.question(worst.question)
         reasons.append(f"worst slice: {place}: {worst.reason}")
-    lines = [line for text in reasons for line in _wrapped(text, pen.width - 29)]
+    lines = [line for text in reasons for line in _few(text, pen.width - 29)]
     painted = pen.paint(f"{word:<16}", verdict.decision, bold=True)
     yield ""
     yield f"{'verdict':<{_LABEL}}{painted}{lines[0] if lines else ''}".rstrip()

@@ -7,8 +7,8 @@ import altair as alt
 
 from routeproof.gates.facts import Row, TimeBin
 from routeproof.reports import figures
-from routeproof.reports.charts.figure import ARMS, Figure, arm_colour, drawn, rows_of
-from routeproof.reports.tables import Table, of_rows
+from routeproof.reports.charts.figure import Figure, arm_colour, drawn, rows_of
+from routeproof.reports.tables import ARMS, Table, of_rows
 
 _KINDS = ("marginal", "conditional")
 _OUTCOME_GROUPS = {"completed": "completed", "truncated": "truncated"}

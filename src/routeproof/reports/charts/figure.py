@@ -7,9 +7,7 @@ from typing import Any
 import altair as alt
 
 from routeproof.gates.facts import Cell
-from routeproof.reports.tables import Table
-
-ARMS = ("baseline", "candidate", "control")
+from routeproof.reports.tables import ARMS, Table
 
 Specification = dict[str, Any]
 Rows = Sequence[Mapping[str, Cell]]
@@ -58,7 +56,10 @@ _LOOK: Specification = {
         "tickColor": "var(--strong-line)",
         "labelLimit": 280,
         "titlePadding": 10,
-        "tickCount": 8,
+        "tickCount": 6,
+        "labelOverlap": "greedy",
+        "labelSeparation": 8,
+        "labelFlush": False,
     },
     "legend": {
         **_TEXT,

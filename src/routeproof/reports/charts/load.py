@@ -17,8 +17,11 @@ _OUTPUTS = (
 
 
 def sweep(loads: Sequence[LoadRow], latencies: Sequence[LatencyRow]) -> list[Figure]:
-    """Throughput, goodput and correct goodput against latency over the load levels."""
-    levels = [load for load in loads if load.phase == "sweep"]
+    """Throughput, goodput and correct goodput against latency over the load levels.
+
+    The control would lie on the baseline; it is left to the table.
+    """
+    levels = [load for load in loads if load.phase == "sweep" and load.arm != "control"]
     if not levels:
         return []
     made = []

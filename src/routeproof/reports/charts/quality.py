@@ -142,7 +142,12 @@ def _forest_table(checks: Sequence[Check]) -> Table:
 
 
 def lengths(rows: Sequence[LengthRow]) -> list[Figure]:
-    """A histogram of both arms for each kind of length that was counted."""
+    """A histogram of both arms for each kind of length that was counted.
+
+    Characters stand in for tokens only where the server counts none.
+    """
+    if any(row.what == "output_tokens" and row.counts for row in rows):
+        rows = [row for row in rows if row.what != "output_characters"]
     made = []
     for what, title in _LENGTH_TITLES.items():
         chosen = [row for row in rows if row.what == what and row.counts]

@@ -21,7 +21,7 @@ PHASES = ("latency", "quality", "sweep", "soak")
 
 SHOWN = (
     "time_to_first_token",
-    "inter_token_latency",
+    "time_per_output_token",
     "request_latency",
 )
 
