@@ -38,7 +38,7 @@ def _decide(row: QualityRow, answer: NonInferiority, alpha: float) -> _Told:
         reason = f"{row.pairs_required} are required"
         return Status.INCONCLUSIVE, reason, notes
     if answer.decision != "certified":
-        return Status.INCONCLUSIVE, _undecided(row, answer, alpha), notes
+        return Status.INCONCLUSIVE, _undecided(row, answer), notes
     if answer.harm_p_value is not None and answer.harm_p_value <= alpha:
         return Status.PASSED, "worse, within tolerance", (*notes, "worse")
     return Status.PASSED, "within tolerance", notes
@@ -60,9 +60,9 @@ def _harm(row: QualityRow, answer: NonInferiority) -> str:
     return "harm is shown and a loss larger than the tolerance is not excluded"
 
 
-def _undecided(row: QualityRow, answer: NonInferiority, alpha: float) -> str:
-    if row.missing and answer.p_value is not None and answer.p_value <= alpha:
-        return f"{row.missing} missing pairs could hide a larger loss"
+def _undecided(row: QualityRow, answer: NonInferiority) -> str:
+    if row.missing and row.units >= (answer.n_minimum or 0):
+        return f"{row.missing} missing pairs count as lost, and then it is not excluded"
     if answer.n_minimum is not None and row.units < answer.n_minimum:
         return f"not powered: {answer.n_minimum} pairs are the least that can decide"
     if answer.n_needed is not None and answer.n_needed > row.units:

@@ -182,7 +182,7 @@ def _seconds_per_token(
 
 
 def _ratio(load: Load, sample: Sample, of: Statistic) -> Ratio:
-    resamples = int(np.clip(2e7 / max(1, sample.baseline.size), 200, 2000))
+    resamples = int(np.clip(1e7 / max(1, sample.baseline.size), 200, 1000))
     return paired_ratio(
         sample.baseline,
         sample.other,
