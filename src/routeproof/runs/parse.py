@@ -25,10 +25,10 @@ from routeproof.records.record import (
     Usage,
 )
 from routeproof.runs.capture import Capture
-from routeproof.runs.chunk import Batches, plain_batches, plain_text
+from routeproof.runs.chunk import read_usual
 from routeproof.runs.outcomes import decide
 from routeproof.runs.said import Choice, Said
-from routeproof.runs.sse import Event, events
+from routeproof.runs.sse import events
 from routeproof.runs.words import clean, error_words, first_words
 
 _EVENTS_PER_STEP = 64
@@ -130,38 +130,23 @@ def _read(pieces: list[bytes], said: Said) -> Generator[None, None, None]:
     if start in (b"{", b"[", b"<"):
         _read_whole(b"".join(pieces), said)
         return
-    batches = plain_batches(pieces)
-    if batches is not None:
-        yield from _read_plain(batches, said)
+    usual = read_usual(pieces, said, lambda data, read: _take(said, data, read))
+    if usual is not None:
+        yield from usual
         return
     for number, event in enumerate(events(pieces), start=1):
-        _read_event(event, said)
-        if said.is_done:
+        if _take(said, event.data, event.read, event.name):
             return
         if number % _EVENTS_PER_STEP == 0:
             yield
 
 
-def _read_plain(batches: Batches, said: Said) -> Generator[None, None, None]:
-    for payloads, reads, chunks in batches:
-        for payload, read, chunk in zip(payloads, reads, chunks, strict=True):
-            text = None if chunk is None else plain_text(chunk)
-            if text is None or said.broken is not None:
-                _read_event(Event(payload, b"", read), said)
-                if said.is_done:
-                    return
-            else:
-                said.add_text(text, read)
-        yield
-
-
-def _read_event(event: Event, said: Said) -> None:
-    data, name, read = event
+def _take(said: Said, data: bytes, read: int, name: bytes = b"") -> bool:
+    """Take one event; true when it was the last by its own word."""
     if said.broken is not None:
         said.broken_inside = True
     if data.strip() == b"[DONE]":
-        said.is_done = True
-        return
+        return True
     try:
         body = _decode(data)
     except ValueError:
@@ -169,13 +154,14 @@ def _read_event(event: Event, said: Said) -> None:
             said.error = first_words(data) or "an error event without words"
         elif data.strip():
             said.broken = f"an event is not JSON: {first_words(data)}"
-        return
+        return False
     if name == b"error":
         said.error = error_words(body)
     elif not isinstance(body, dict):
         said.broken = f"an event is not an object: {first_words(data)}"
     else:
-        _take(said, body, lambda: said.add_chunk(body, read))
+        _add(said, body, lambda: said.add_chunk(body, read))
+    return False
 
 
 def _read_whole(data: bytes, said: Said) -> None:
@@ -185,14 +171,14 @@ def _read_whole(data: bytes, said: Said) -> None:
         said.broken = f"the body is not JSON: {first_words(data)}"
         return
     if isinstance(body, dict):
-        _take(said, body, lambda: said.add_whole(body))
+        _add(said, body, lambda: said.add_whole(body))
         if not said.choices and said.error is None:
             said.broken = f"the body has no choices: {first_words(data)}"
     else:
         said.broken = f"the body is not an object: {first_words(data)}"
 
 
-def _take(said: Said, body: dict[str, Any], add: Callable[[], None]) -> None:
+def _add(said: Said, body: dict[str, Any], add: Callable[[], None]) -> None:
     try:
         add()
     except (TypeError, AttributeError, KeyError, ValueError):

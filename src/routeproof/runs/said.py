@@ -52,7 +52,6 @@ class Said:
         first_visible_read: Socket read of the first text or tool call.
         error: Words of an error inside a response of status 200.
         broken: Words about an event that could not be read.
-        is_done: ``[DONE]`` came.
     """
 
     choices: dict[int, Choice] = field(default_factory=dict)
@@ -63,22 +62,23 @@ class Said:
     error: str | None = None
     broken: str | None = None
     broken_inside: bool = False
-    is_done: bool = False
     _counted: int = 0
     _counts_each: bool = False
     _tail: tuple[Mapping[str, Any], ...] = ()
 
-    def add_text(self, text: str, read: int) -> None:
-        """Take a chunk that is text of choice 0 and nothing else."""
+    def add_texts(self, texts: Sequence[str], reads: Sequence[int]) -> None:
+        """Take chunks that are text of choice 0 and nothing else."""
+        if not texts:
+            return
         choice = self.choices.get(0)
         if choice is None:
             choice = self.choices[0] = Choice()
-        choice.text.append(text)
-        self.chunk_reads.append(read)
-        self.chunk_tokens.append(None)
+        choice.text.extend(texts)
+        self.chunk_reads.extend(reads)
+        self.chunk_tokens.extend([None] * len(texts))
         self._counts_each = False
         if self.first_visible_read is None:
-            self.first_visible_read = read
+            self.first_visible_read = reads[0]
 
     def add_chunk(self, body: Mapping[str, Any], read: int) -> None:
         """Take one streamed chunk."""

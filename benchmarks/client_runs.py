@@ -1,0 +1,187 @@
+"""One client under test, in a process of its own; prints one JSON line.
+
+Called by ``client.py``: ``python client_runs.py KIND PORT STREAMS ROUNDS CHUNKS``.
+Every kind sends the same requests to the same mock and reports, per request, the time
+to first token as this client would print it.
+"""
+
+import asyncio
+import gc
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from time import monotonic_ns
+
+START = time.perf_counter()
+BODY = b'{"model":"mock","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+
+
+class Floor(asyncio.Protocol):
+    """The least a client can do: stamp, keep the bytes, look for the end."""
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def begin(self, request):
+        self.done = asyncio.get_running_loop().create_future()
+        self.stamps, self.pieces = [], []
+        self.sent_ns = monotonic_ns()
+        self.transport.write(request)
+        return self.done
+
+    def data_received(self, data):
+        self.stamps.append(monotonic_ns())
+        self.pieces.append(data)
+        if data.endswith(b"0\r\n\r\n"):
+            self.done.set_result(None)
+
+
+async def floor(port, streams, rounds):
+    found = {}
+    loop = asyncio.get_running_loop()
+
+    async def stream(number):
+        _, client = await loop.create_connection(Floor, "127.0.0.1", port)
+        for turn in range(rounds):
+            name = f"{number}/{turn}"
+            await client.begin(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                b"X-Request-ID: %b\r\nContent-Length: %d\r\n\r\n%b"
+                % (name.encode(), len(BODY), BODY)
+            )
+            found[name] = (client.stamps[0] - client.sent_ns) / 1e6
+
+    await asyncio.gather(*map(stream, range(streams)))
+    return found
+
+
+async def client(port, streams, rounds):
+    """The streaming client alone: no parsing, no records."""
+    from routeproof.engines.endpoint import Endpoint
+    from routeproof.runs.client import Client
+    from routeproof.runs.request import head_of, request_of
+
+    found = {}
+    one = Client(Endpoint(f"http://127.0.0.1:{port}/v1"))
+    head = head_of(one.endpoint, "chat/completions")
+    await one.open(streams)
+    gc.freeze()
+    gc.disable()
+
+    async def stream(number):
+        for turn in range(rounds):
+            name = f"{number}/{turn}"
+            capture = await one.send(request_of(head, BODY, name))
+            found[name] = (capture.stamps[0] - capture.dispatched_ns) / 1e6
+
+    await asyncio.gather(*map(stream, range(streams)))
+    await one.close()
+    return found
+
+
+async def whole(port, streams, rounds):
+    """Everything: plan, client, parsing, Parquet parts on disk."""
+    return await _conducted(port, streams * rounds, {"concurrency": (streams,)})
+
+
+async def open_loop(port, rate_per_s, seconds):
+    """Short requests at a rate, by an absolute schedule; delays in place of TTFT."""
+    stage = {
+        "request_rate": (float(rate_per_s),),
+        "arrivals": "constant",
+        "requests": rate_per_s * seconds,
+    }
+    return await _conducted(port, rate_per_s * seconds, stage, delays=True)
+
+
+async def _conducted(port, n_cases, stage, *, delays=False):
+    from routeproof.engines.adapters import adapter
+    from routeproof.engines.endpoint import Endpoint
+    from routeproof.proof.workload import ArrivalSpec, LoadSpec, WorkloadSpec
+    from routeproof.records.store import RunFolder
+    from routeproof.runs.conduct import conduct
+    from routeproof.runs.plan import build_plan
+    from routeproof.runs.request import Target
+    from routeproof.workloads.case import Case
+
+    messages = ({"role": "user", "content": "hi"},)
+    cases = [
+        Case(id=str(i), class_="load", messages=messages)
+        for i in range(min(n_cases, 512))
+    ]
+    arrivals = ArrivalSpec(**{"requests": n_cases, **stage})
+    load = LoadSpec(latency=None, sweep=arrivals, warmup_requests=0, block_size=n_cases)
+    plan = build_plan(
+        cases, WorkloadSpec(load=load), arms=("baseline",), phases=("sweep",)
+    )
+    target = Target(Endpoint(f"http://127.0.0.1:{port}/v1"), "mock", adapter("openai"))
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunFolder.create(Path(folder) / "run")
+        USED.append(_cpu_s())
+        await conduct(plan, {"baseline": target}, run)
+        USED.append(_cpu_s())
+        found = {}
+        for part in run.parts(
+            only=("request_id", "intended_s", "dispatched_s", "chunk_s")
+        ):
+            chunks = part.ragged("chunk_s")
+            sent = part.number("dispatched_s").values
+            first = part.number("intended_s").values if delays else sent
+            last = sent if delays else chunks.values[chunks.offsets[:-1]]
+            names = part.text("request_id")
+            found.update(
+                zip(names.tolist(), ((last - first) * 1e3).tolist(), strict=True)
+            )
+            if delays:
+                SPANS.extend((float(sent.min()), float(sent.max())))
+        return found
+
+
+SPANS: list[float] = []
+USED: list[float] = []
+KINDS = {
+    "floor-asyncio": floor,
+    "floor-uvloop": floor,
+    "routeproof-client": client,
+    "routeproof-whole": whole,
+    "routeproof-open": open_loop,
+}
+
+
+def main(kind, port, streams, rounds):
+    if kind == "floor-asyncio":
+        new_loop = asyncio.new_event_loop
+    else:
+        import uvloop
+
+        new_loop = uvloop.new_event_loop
+    if kind.startswith("routeproof"):
+        # Imports are start-up, not cost per token.
+        import routeproof.engines.adapters
+        import routeproof.runs.conduct
+        import routeproof.runs.plan  # noqa: F401
+    before = _cpu_s()
+    began = time.perf_counter()
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        found = runner.run(KINDS[kind](int(port), int(streams), int(rounds)))
+    report = {
+        "found_ms": found,
+        "cpu_s": USED[1] - USED[0] if USED else _cpu_s() - before,
+        "wall_s": time.perf_counter() - began,
+        "start_s": began - START,
+        "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "span_s": max(SPANS) - min(SPANS) if SPANS else None,
+    }
+    print(json.dumps(report))
+
+
+def _cpu_s():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
