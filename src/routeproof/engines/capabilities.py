@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from routeproof.engines.dialects import dialect
 from routeproof.engines.endpoint import Endpoint
 from routeproof.engines.http import Reply, fetch
 from routeproof.errors import ConfigError
@@ -56,7 +57,6 @@ FEATURES: dict[str, dict[str, Any]] = {
     "min_tokens": {"min_tokens": 2},
     "ignore_eos": {"ignore_eos": True},
     "several_choices": {"n": 2, "temperature": 0.7},
-    "token_ids": {"return_token_ids": True},
     "unknown_field": {"routeproof_no_such_field": 1},
 }
 """Feature to the request fields that ask for it."""
@@ -99,6 +99,7 @@ async def probe_capabilities(
     endpoint: Endpoint,
     model: str,
     *,
+    engine: str = "openai",
     extra: Mapping[str, Any] | None = None,
     deadline_s: float = 60.0,
     parallel: int = 2,
@@ -106,13 +107,16 @@ async def probe_capabilities(
     """Try every feature of `FEATURES`, and each of the adapter's ``extra`` fields.
 
     About twenty requests of at most four tokens. The names of extra fields are
-    ``field:<name>``.
+    ``field:<name>``; ``token_ids`` is asked for in the words of ``engine``, and left
+    out where it has none.
 
     Raises:
         ConfigError: Even a plain request fails.
     """
     wanted = dict(FEATURES)
     wanted |= {f"field:{name}": {name: value} for name, value in (extra or {}).items()}
+    if (token_ids := dialect(engine).token_ids) is not None:
+        wanted["token_ids"] = token_ids
     plain = await _try(endpoint, model, wanted.pop("plain"), "plain", deadline_s)
     if plain.state != "accepted":
         raise ConfigError(
@@ -255,15 +259,15 @@ def _worthless(name: str, body: Mapping[str, Any]) -> str | None:
         return "the answer carries no token ids"
     if name == "several_choices" and len(body["choices"]) != 2:
         return "one answer came instead of two"
-    if name == "json_object" and not _starts_as_object(choice):
+    if name == "json_object" and not _starts_as_json(choice):
         return "the answer is not JSON"
     return None
 
 
-def _starts_as_object(choice: Mapping[str, Any]) -> bool:
-    """Four tokens of a JSON object begin with a brace."""
+def _starts_as_json(choice: Mapping[str, Any]) -> bool:
+    """Whether a cut answer could be the beginning of a JSON value."""
     text = ((choice.get("message") or {}).get("content") or "").lstrip()
-    return not text or text.startswith("{")
+    return not text or text[0] in '{["-0123456789tfn'
 
 
 def _words(reply: Reply) -> str:

@@ -62,7 +62,8 @@ DIALECTS: dict[str, Dialect] = {
         logprobs_under_speculation=True,
     ),
     "llama.cpp": Dialect(
-        token_ids={"return_tokens": True},
+        # `return_tokens` works on /completion only (build 10434).
+        token_ids=None,
         logprobs=_openai_logprobs,
         prompt_logprobs=None,
         regex=None,
