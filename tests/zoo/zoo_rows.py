@@ -33,6 +33,7 @@ class Row:
     run: RunFaults = field(default_factory=RunFaults)
     strength: float | None = None
     what: str = ""
+    may_stay_open: bool = False
 
 
 SPECULATION = Speculation()
@@ -70,6 +71,7 @@ _LOAD = {
     "usage_missing",
     "usage_inflated",
 }
+_WARM = {"garble_sampled_under_load"}
 _SAMPLED = {
     "loose_verification",
     "no_residual",
@@ -84,9 +86,63 @@ _SAMPLED = {
 }
 
 
+_CHECKS = {
+    "drafter_breaks_reasoning": ("headline[class=arithmetic]", "numeric"),
+    "language_loss": ("headline[class=spanish]", "headline[language=es]"),
+    "long_context_collapse": ("headline[class=long_context]", "headline[prompt_length"),
+    "multi_turn_loss": ("headline[class=multi_turn]", "headline[turns=multi]"),
+    "prefix_cache_corruption": ("headline[class=factual]", "cache"),
+    "repetition_loop": ("guard[", "degeneration"),
+    "exclamation_marks": ("guard[", "degeneration"),
+    "empty_answers": ("not_empty",),
+    "length_explosion": ("guard[output_length]",),
+    "faster_because_shorter": ("guard[output_length]", "latency/not_because_shorter"),
+    "stop_ignored": ("headline[class=stop]", "stop"),
+    "stop_leak": ("headline[class=stop]", "stop"),
+    "cap_leak": ("headline[class=cap]", "max_tokens"),
+    "max_tokens_ignored": ("headline[class=cap]", "guard[output_length]", "max_tokens"),
+    "zero_logprobs": ("logprob",),
+    "n_ignored": ("choices", "headline[class=several]"),
+    "acceptance_lost_in_long_context": ("collapse[class=long_context]",),
+    "acceptance_lost_in_one_class": ("collapse[class=arithmetic]",),
+    "acceptance_lost_under_load": ("holds_under_load",),
+    "acceptance_decays": ("trend", "holds", "decay"),
+    "draft_length_collapses": ("coverage", "holds_under_load", "latency/gain"),
+    "draft_useless": ("tokens_per_pass",),
+    "draft_version_mismatch": ("tokens_per_pass",),
+    "synthetic_acceptance": ("real_acceptance",),
+    "lossy_switch": ("real_acceptance",),
+    "synthetic_acceptance_hidden": ("synthetic", "identities", "correctness/headline"),
+    "queue_hidden": ("not_slower[time_to_first_token", "slo[time_to_first", "queue"),
+    "buffering_proxy": ("slo[time_to_first", "not_slower[time_to_first", "client"),
+    "other_model": ("same_routes",),
+    "kv_cache_quantized_unasked": ("same_routes",),
+    "engine_upgraded_unasked": ("same_routes",),
+    "fingerprint_changes": ("same_routes", "fingerprint"),
+    "prompt_longer_by_tokens": ("same_routes",),
+    "preemption_storm": ("preemptions", "kv_capacity"),
+    "usage_missing": ("usage", "latency/slo[inter_token", "latency/gain"),
+    "usage_inflated": ("usage", "guard[output_length]", "acceptance/identities"),
+}
+"""What counts as the right reason with this workload."""
+
+_OPEN = {
+    "metrics_missing",
+    "metrics_renamed",
+    "acceptance_over_reported",
+    "drafted_under_counted",
+    "usage_missing",
+    "no_control",
+    "one_after_the_other",
+}
+"""Rows that are detected when the check says that it cannot tell."""
+
+
 def proof_of(name):
     if name in _LOAD:
         return "load"
+    if name in _WARM:
+        return "warm_answers"
     return "sampled" if name in _SAMPLED else "answers"
 
 
@@ -104,7 +160,8 @@ def fault_row(name, strength=None):
         proof=proof,
         candidate=msgspec.structs.replace(route, faults={name: strength}),
         gate=fault.gate,
-        checks=fault.checks,
+        checks=_CHECKS.get(name, fault.checks),
+        may_stay_open=name in _OPEN,
         strength=strength,
         what=fault.what,
     )

@@ -2,7 +2,10 @@
 
 from functools import lru_cache
 
+import msgspec
+
 from routeproof.proof.policy import (
+    AcceptanceSpec,
     GainSpec,
     MemorySpec,
     PerformanceSpec,
@@ -17,7 +20,7 @@ from routeproof.proof.workload import (
     SamplingSpec,
     WorkloadSpec,
 )
-from routeproof.simulator import draws, skills
+from routeproof.simulator import draws, skills, tokens
 from routeproof.workloads.case import Case
 
 _PLACES = (
@@ -196,15 +199,17 @@ def stop(i):
 
 
 def cap(i):
-    tokens = 10 + i % 8
+    limit = 10 + i % 8
+    said = ", ".join(map(str, range(i, i + 91)))
+    text = f"Count from {i} to {i + 90}."
+    reference = "".join(tokens.split(said)[:limit])
     return Case(
         id=f"cap-{i}",
         class_="cap",
-        messages=user(f"Count from {i} to {i + 90}."),
-        parameters={"max_tokens": tokens},
-        reference=rf"\A[\d, ]{{1,{tokens * 3}}}\Z",
-        scorers=("regex",),
-        options={"mode": "full"},
+        messages=user(text),
+        parameters={"max_tokens": limit},
+        reference=reference,
+        scorers=("exact_match",),
     )
 
 
@@ -236,6 +241,31 @@ def tuned(i):
     )
 
 
+def several(i):
+    """Requests for more than one choice."""
+    case = prose(300 + i)
+    return Case(
+        id=f"several-{i}",
+        class_="several",
+        messages=case.messages,
+        parameters={"n": 3},
+        scorers=("degeneration",),
+    )
+
+
+def looked_into(i):
+    """Requests for log probabilities."""
+    case = factual(400 + i)
+    return Case(
+        id=f"looked-{i}",
+        class_="logprobs",
+        messages=case.messages,
+        parameters={"logprobs": True, "top_logprobs": 3},
+        reference=case.reference,
+        scorers=("contains",),
+    )
+
+
 SIZES = (
     (arithmetic, 80),
     (factual, 80),
@@ -249,6 +279,8 @@ SIZES = (
     (cap, 24),
     (prose, 32),
     (tuned, 32),
+    (several, 12),
+    (looked_into, 24),
 )
 
 
@@ -317,6 +349,14 @@ PERFORMANCE = PerformanceSpec(
         "request_latency_s": {"p95": 3.0},
     },
     gain=GainSpec(at_least=1.2),
+    acceptance=AcceptanceSpec(tokens_per_pass_min=2.2),
+    worse_tolerance_ratio=1.3,
+)
+
+MEMORY = MemorySpec(
+    peak_bytes_ratio_max=1.1,
+    kv_capacity_ratio_min=0.8,
+    leak_bytes_per_hour_max=2e8,
 )
 
 QUALITY = (
@@ -326,6 +366,24 @@ QUALITY = (
 )
 
 
+def with_speculation(proof, spec):
+    """The proof for a candidate that speculates by ``spec``, or not at all."""
+    if spec is None:
+        candidate = RouteSpec(like="baseline", endpoint="http://simulated.invalid/v1")
+    else:
+        draft = None
+        if spec.draft_model is not None:
+            draft = DraftSpec(model=spec.draft_model, revision=spec.draft_revision)
+        declared = SpeculationSpec(
+            method=spec.method,
+            draft=draft,
+            draft_tokens=spec.draft_tokens,
+            placement="same_device",
+        )
+        candidate = msgspec.structs.replace(CANDIDATE, speculation=declared)
+    return msgspec.structs.replace(proof, candidate=candidate)
+
+
 def _proof(workload):
     return Proof(
         baseline=BASELINE,
@@ -333,7 +391,7 @@ def _proof(workload):
         workload=workload,
         quality=QUALITY,
         performance=PERFORMANCE,
-        memory=MemorySpec(peak_bytes_ratio_max=1.1, kv_capacity_ratio_min=0.8),
+        memory=MEMORY,
         rollback=RollbackSpec(drilled="2026-11-01T10:00:00+00:00"),
     )
 
@@ -381,7 +439,20 @@ def sampled_proof():
     return _proof(WorkloadSpec(load=load, sampling=sampling, trials=20))
 
 
+def warm_answers_proof():
+    """Scripted answers at a temperature, two trials."""
+    load = LoadSpec(
+        quality=ArrivalSpec(concurrency=(8,)),
+        latency=None,
+        warmup_requests=0,
+        block_size=8,
+    )
+    sampling = SamplingSpec(temperature=0.7, seed=40, max_tokens=400)
+    return _proof(WorkloadSpec(load=load, sampling=sampling, trials=2))
+
+
 PROOFS = {
+    "warm_answers": (warm_answers_proof, load_cases),
     "answers": (answers_proof, answer_cases),
     "load": (load_proof, load_cases),
     "sampled": (sampled_proof, sampled_cases),

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Probabilities = NDArray[np.float64]
+from routeproof.simulator.sampling import Filter, Probabilities
 
 WORDS: tuple[str, ...] = (
     " amber",
@@ -64,6 +63,20 @@ class ToyModel:
     _tables: dict[tuple[int, int], tuple[Probabilities, Probabilities]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _filtered: dict[tuple[int, Filter, bool, int, int], Probabilities] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def filtered(
+        self, which: int, keep: Filter, context: Sequence[int]
+    ) -> Probabilities:
+        """Target (0) or draft (1) after sampling parameters; kept for the next time."""
+        start = len(context) <= START
+        key = (which, keep, start, context[-2], context[-1])
+        found = self._filtered.get(key)
+        if found is None:
+            found = self._filtered[key] = keep(self._pair(context)[which])
+        return found
 
     def target(self, context: Sequence[int]) -> Probabilities:
         """True distribution of the next token, shape ``(len(WORDS) + 1,)``."""

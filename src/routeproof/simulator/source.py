@@ -70,8 +70,8 @@ class ToySource:
         wrong = self.defects
         verified = speculate(
             self.context,
-            self._filtered(self.model.target),
-            self._filtered(self.model.draft),
+            self._filtered(0),
+            self._filtered(1),
             0 if first else draft_tokens,
             self.rng,
             rule=wrong.verify,
@@ -89,15 +89,15 @@ class ToySource:
                 break
         return Passed(len(self.pieces) - before, verified.drafted, verified.accepted)
 
-    def _filtered(self, of: NextOf) -> NextOf:
+    def _filtered(self, which: int) -> NextOf:
         ask, wrong = self.ask, self.defects
-        chosen = Filter(
+        keep = Filter(
             0.0 if "temperature" in wrong.ignored else _shifted(ask, wrong),
             0 if "top_k" in wrong.ignored else ask.top_k,
             1.0 if "top_p" in wrong.ignored else ask.top_p,
             0.0 if "min_p" in wrong.ignored else ask.min_p,
         )
-        return lambda context: chosen(of(context))
+        return lambda context: self.model.filtered(which, keep, context)
 
 
 def _shifted(ask: Ask, wrong: SamplingDefects) -> float:

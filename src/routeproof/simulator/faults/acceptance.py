@@ -11,7 +11,14 @@ from routeproof.simulator.faults.fault import (
     whole,
 )
 
-_LOW = ("acceptance", "tokens_per_pass", "gain", "floor", "slice", "by_")
+_LOW = (
+    "tokens_per_pass",
+    "acceptance_rate",
+    "collapse",
+    "holds_under_load",
+    "identities",
+    "latency/gain",
+)
 
 
 def _factor(**when: object) -> Apply:
@@ -163,7 +170,7 @@ ACCEPTANCE: tuple[Fault, ...] = (
         "none",
         (1.0, 1.0, 1.0),
         "acceptance",
-        ("",),
+        ("acceptance", "identities"),
         setting("report", missing=("spec_decode",), per_request_missing=True),
     ),
     _row(
@@ -173,7 +180,7 @@ ACCEPTANCE: tuple[Fault, ...] = (
         "none",
         (1.0, 1.0, 1.0),
         "acceptance",
-        ("",),
+        ("acceptance", "identities"),
         setting("report", renamed="_v2", per_request_missing=True),
     ),
 )

@@ -1,21 +1,6 @@
 """Answers that are worse: lost knowledge, loops, leaks, length, language, template."""
 
-from routeproof.simulator.faults.fault import Apply, Fault, spoil
-
-_QUALITY = (
-    "contains",
-    "numeric",
-    "exact_match",
-    "choice",
-    "refusal",
-    "tool_call",
-    "json_schema",
-    "instruction",
-    "score",
-    "degeneration",
-    "guard",
-    "outcome",
-)
+from routeproof.simulator.faults.fault import QUALITY, Apply, Fault, spoil
 
 
 def _row(
@@ -25,7 +10,7 @@ def _row(
     what: str,
     shares: tuple[float, float, float],
     apply: Apply,
-    checks: tuple[str, ...] = _QUALITY,
+    checks: tuple[str, ...] = QUALITY,
 ) -> Fault:
     return Fault(
         name,

@@ -1,6 +1,13 @@
 """Speculation that is not lossless, and request parameters that do nothing."""
 
-from routeproof.simulator.faults.fault import Fault, itself, setting, whole
+from routeproof.simulator.faults.fault import (
+    ENDS,
+    QUALITY,
+    Fault,
+    itself,
+    setting,
+    whole,
+)
 
 _SHIFT = ("distribution", "sampled", "first_token")
 
@@ -133,7 +140,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("outcome", "http_error", "failure", "parameter"),
+        ENDS,
         setting(
             "sampling", refused=("min_p", "logit_bias", "top_k", "response_format")
         ),
@@ -161,7 +168,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("",),
+        QUALITY,
         setting("sampling", ignored=("stop",)),
     ),
     Fault(
@@ -174,7 +181,7 @@ EXACTNESS: tuple[Fault, ...] = (
         3.0,
         8.0,
         "correctness",
-        ("",),
+        QUALITY,
         setting("sampling", stop_leak_tokens=whole),
     ),
     Fault(
@@ -213,7 +220,7 @@ EXACTNESS: tuple[Fault, ...] = (
         0.15,
         0.6,
         "correctness",
-        ("",),
+        QUALITY,
         setting("sampling", stop_missed_share=itself),
     ),
     Fault(

@@ -2,14 +2,41 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from routeproof.simulator.defects import Defects, How, Spoil, When
 
+QUALITY = (
+    "headline",
+    "contains",
+    "numeric",
+    "exact_match",
+    "regex",
+    "choice",
+    "refusal",
+    "tool_call",
+    "json_",
+    "instruction",
+    "degeneration",
+    "guard",
+)
+"""Checks of the correctness gate that compare answers."""
+
+ENDS = ("no_errors", "not_empty", "not_truncated", "memory_stability/")
+"""Checks on how requests ended."""
+
+SLOW = (
+    "slo",
+    "not_slower",
+    "slower_at_peak",
+    "gain",
+    "trend",
+)
+"""Checks of the latency gate that compare times."""
+
 Apply = Callable[[Defects, float], Defects]
-Needs = Literal["answers", "load", "sampled", "proxy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +48,8 @@ class Fault:
         low, usual, high: Strengths: a weak, a typical and a plain case of it.
         strength: What the number means.
         gate: The gate that should see it.
-        checks: Beginnings of the names of checks that are the right reason.
+        checks: Beginnings of the names of checks that are the right reason; those of
+            another gate as ``gate/check``.
         apply: Defects and a strength to defects with the fault in.
         at_proxy: Whether the fault proxy can make it in front of a real engine.
     """

@@ -1,31 +1,34 @@
 """Slower, later, larger, less stable."""
 
 from routeproof.simulator.defects import When
-from routeproof.simulator.faults.fault import Apply, Fault, both, itself, setting, whole
-
-_SLOW = (
-    "slower",
-    "slo",
-    "gain",
-    "inter_token",
-    "time_to_first",
-    "request_latency",
-    "output_token",
-    "throughput",
-    "goodput",
+from routeproof.simulator.faults.fault import (
+    SLOW,
+    Apply,
+    Fault,
+    both,
+    itself,
+    setting,
+    whole,
 )
-_MEMORY = ("memory", "device", "rss", "kv", "leak", "preempt", "peak", "capacity")
+
+_MEMORY = (
+    "peak_memory",
+    "kv_capacity",
+    "leak",
+    "kv_after_drain",
+    "preemptions",
+    "trend",
+)
 _DOWN = (
-    "crash",
-    "restart",
-    "event",
-    "outcome",
-    "failure",
-    "http",
-    "timeout",
-    "stuck",
-    "unstable",
-    "connection",
+    "crashes",
+    "restarts",
+    "http_5xx",
+    "connection_errors",
+    "timeouts",
+    "stuck_streams",
+    "cut_short",
+    "no_errors",
+    "correctness/no_errors",
 )
 
 
@@ -50,7 +53,7 @@ SPEED: tuple[Fault, ...] = (
         "every pass takes longer",
         "factor",
         (1.05, 1.6, 3.0),
-        ("latency", _SLOW),
+        ("latency", SLOW),
         setting("engine", step_factor=itself),
     ),
     _row(
@@ -60,7 +63,7 @@ SPEED: tuple[Fault, ...] = (
         "fast when idle, slow under load",
         "factor under load",
         (1.1, 2.5, 5.0),
-        ("latency", _SLOW),
+        ("latency", SLOW),
         setting("engine", step_factor=itself, step_running_min=8),
     ),
     _row(
@@ -70,7 +73,7 @@ SPEED: tuple[Fault, ...] = (
         "verifying drafts costs more than it saves when the batch is large",
         "factor on verification",
         (5.0, 40.0, 120.0),
-        ("latency", _SLOW),
+        ("latency", SLOW),
         setting("engine", verify_factor=itself),
     ),
     _row(
@@ -80,7 +83,7 @@ SPEED: tuple[Fault, ...] = (
         "prompts take longer",
         "factor",
         (1.5, 8.0, 30.0),
-        ("latency", _SLOW),
+        ("latency", SLOW),
         setting("engine", prefill_factor=itself),
     ),
     _row(
@@ -90,7 +93,7 @@ SPEED: tuple[Fault, ...] = (
         "the engine stands still every few seconds",
         "seconds",
         (0.1, 0.8, 2.0),
-        ("latency", _SLOW),
+        ("latency", SLOW),
         setting("engine", stop_the_world_every_s=4.0, stop_the_world_s=itself),
     ),
     _row(
@@ -100,7 +103,7 @@ SPEED: tuple[Fault, ...] = (
         "fewer requests run together; the others queue",
         "share of the slots",
         (0.1, 0.03, 0.01),
-        ("latency", _SLOW),
+        ("latency", SLOW),
         setting("engine", max_running_factor=itself),
     ),
     _row(
@@ -110,7 +113,7 @@ SPEED: tuple[Fault, ...] = (
         "requests queue and the engine's figures do not say so",
         "share of the slots",
         (0.1, 0.03, 0.01),
-        ("latency", (*_SLOW, "queue")),
+        ("latency", (*SLOW, "queue")),
         setting("engine", max_running_factor=itself, hidden_queue=True),
     ),
     _row(
@@ -160,7 +163,7 @@ SPEED: tuple[Fault, ...] = (
         "too little KV: requests are thrown out and computed again",
         "factor on KV capacity",
         (0.02, 0.008, 0.004),
-        ("memory_stability", (*_MEMORY, *_SLOW)),
+        ("memory_stability", (*_MEMORY, *SLOW)),
         setting("engine", kv_capacity_factor=itself),
     ),
     _row(

@@ -1,30 +1,14 @@
 """Faults of the stream and of what stands between engine and client."""
 
-from routeproof.simulator.faults.fault import Apply, Fault, itself, setting, whole
-
-_TEXT = (
-    "contains",
-    "numeric",
-    "exact_match",
-    "choice",
-    "refusal",
-    "tool_call",
-    "json_schema",
-    "greedy",
-    "stream",
-    "outcome",
-    "guard",
-)
-_FAILS = (
-    "outcome",
-    "failure",
-    "cut_short",
-    "stream_error",
-    "http_error",
-    "invalid",
-    "empty",
-    "timeout",
-    "error",
+from routeproof.simulator.faults.fault import (
+    ENDS,
+    QUALITY,
+    SLOW,
+    Apply,
+    Fault,
+    itself,
+    setting,
+    whole,
 )
 
 
@@ -54,7 +38,7 @@ STREAM: tuple[Fault, ...] = (
         "share of chunks",
         (0.002, 0.03, 0.2),
         "correctness",
-        _TEXT,
+        QUALITY,
         setting("stream", drop_chunk_share=itself),
     ),
     _row(
@@ -64,7 +48,7 @@ STREAM: tuple[Fault, ...] = (
         "share of chunks",
         (0.005, 0.05, 0.3),
         "correctness",
-        _TEXT,
+        QUALITY,
         setting("stream", duplicate_chunk_share=itself),
     ),
     _row(
@@ -74,7 +58,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", cut_share=itself),
     ),
     _row(
@@ -84,7 +68,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", no_finish_share=itself),
     ),
     _row(
@@ -94,7 +78,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", error_event_share=itself),
     ),
     _row(
@@ -104,7 +88,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", error_in_200_share=itself),
     ),
     _row(
@@ -114,7 +98,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", error_status_share=itself),
     ),
     _row(
@@ -124,7 +108,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", html_share=itself),
     ),
     _row(
@@ -134,7 +118,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", broken_json_share=itself),
     ),
     _row(
@@ -144,7 +128,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         _SHARES,
         "correctness",
-        _FAILS,
+        ENDS,
         setting("stream", empty_share=itself),
     ),
     _row(
@@ -154,7 +138,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         (0.02, 0.15, 0.5),
         "latency",
-        ("",),
+        SLOW,
         setting("stream", stall_share=itself, stall_s=20.0),
     ),
     _row(
@@ -164,7 +148,7 @@ STREAM: tuple[Fault, ...] = (
         _ANSWERS,
         (0.3, 1.0, 1.0),
         "latency",
-        ("time_to_first_token", "slo", "slower", "buffer", "chunk"),
+        SLOW,
         setting("stream", buffer_share=itself),
     ),
     _row(
@@ -174,7 +158,7 @@ STREAM: tuple[Fault, ...] = (
         "seconds",
         (0.02, 0.2, 1.0),
         "latency",
-        ("time_to_first_token", "slo", "slower", "request_latency"),
+        SLOW,
         setting("stream", first_delay_s=itself),
     ),
     _row(
@@ -184,7 +168,7 @@ STREAM: tuple[Fault, ...] = (
         "seconds a chunk",
         (0.001, 0.01, 0.05),
         "latency",
-        ("inter_token_latency", "slo", "slower", "request_latency", "output"),
+        SLOW,
         setting("stream", chunk_delay_s=itself),
     ),
     _row(
@@ -194,7 +178,7 @@ STREAM: tuple[Fault, ...] = (
         "none",
         (1.0, 1.0, 1.0),
         "latency",
-        ("usage", "inter_token", "output_token", ""),
+        SLOW,
         setting("stream", no_usage=True),
     ),
     _row(
@@ -214,7 +198,7 @@ STREAM: tuple[Fault, ...] = (
         "events in one",
         (4.0, 16.0, 64.0),
         "latency",
-        ("chunk", "time_to_first_token"),
+        SLOW,
         setting("stream", coalesce_chunks=whole),
     ),
 )

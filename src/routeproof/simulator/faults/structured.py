@@ -3,8 +3,8 @@
 from routeproof.simulator.defects import When
 from routeproof.simulator.faults.fault import Apply, Fault, itself, setting, spoil
 
-_SCHEMA = ("json_schema", "json_fields", "outcome", "guard")
-_CALLS = ("tool_call", "outcome", "stream")
+_SCHEMA = ("json_", "headline", "guard")
+_CALLS = ("tool_call", "headline")
 
 
 def _row(
@@ -64,7 +64,7 @@ STRUCTURED: tuple[Fault, ...] = (
         "structured requests end in HTTP 500",
         (0.05, 0.3, 0.9),
         setting("engine", error_share=itself, error_when=_STRUCTURED),
-        ("outcome", "http_error", "failure", "json_schema"),
+        ("no_errors", "json_"),
     ),
     _row(
         "structured_stuck",
@@ -72,7 +72,7 @@ STRUCTURED: tuple[Fault, ...] = (
         "structured requests never end",
         (0.02, 0.1, 0.5),
         setting("engine", stuck_share=itself, stuck_when=_STRUCTURED),
-        ("outcome", "timeout", "stuck", "json_schema"),
+        ("no_errors", "memory_stability/stuck_streams"),
     ),
     _row(
         "call_as_text",
