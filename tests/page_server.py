@@ -1,10 +1,12 @@
 """A scriptable HTTP server for questions to an engine: one page a path."""
 
 import asyncio
+import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,15 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    pages: Mapping[str, Page],
+    pages: Mapping[str, "Page | Callable[[dict[str, Any]], Page]"],
     *,
     unix: str | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Served]:
     """Serve pages on a free port of the loopback until the block ends.
 
-    A page for ``*`` is sent as soon as somebody connects.
+    A page may be a function of the posted JSON. A page for ``*`` is sent as soon as
+    somebody connects.
     """
     served = Served("")
     release = asyncio.Event()
@@ -60,6 +63,8 @@ async def serving(
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             served.requests.append((head[0], headers, body))
             page = pages.get(head[0].split()[1], Page("not found", status=404))
+            if callable(page):
+                page = page(json.loads(body))
             if page.hangs:
                 await release.wait()
             else:

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from route_specs import a_route, launched, speculation
+
+from routeproof.engines.templates import TEMPLATES, launch_for, with_draft_tokens
+from routeproof.errors import ConfigError
+from routeproof.proof.route import EngineSpec, RouteSpec
+from routeproof.routes.fields import same
+from routeproof.routes.inventory import declared_fields
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama.cpp"])
+@pytest.mark.parametrize("method", ["none", "ngram", "eagle3", "dflash", "draft_model"])
+def test_a_template_says_what_the_route_says(engine, method):
+    spec = None
+    if method != "none":
+        drafted = {} if method != "ngram" else {"draft": None}
+        spec = speculation(method=method, draft_tokens=5, **drafted)
+    route = a_route(
+        engine=EngineSpec(name=engine), kv_cache="fp8_e5m2", speculation=spec
+    )
+    launch = launch_for(route)
+    bare = RouteSpec(launch=launch)
+    read, _ = declared_fields(bare)
+    assert same("model", read["model"], "Qwen/Qwen3-8B")
+    assert same("kv_cache", read["kv_cache"], "fp8_e5m2")
+    assert "{port}" in launch.command
+    if method == "none":
+        assert read["speculation.method"] == "none"
+        return
+    if (engine, method) == ("llama.cpp", "ngram"):
+        assert read["speculation.method"] == "ngram-simple"
+        assert "5" in launch.command
+        return
+    assert same("speculation.method", read["speculation.method"], method)
+    assert read["speculation.draft_tokens"] == "5"
+
+
+def test_a_template_needs_a_model_and_a_known_engine():
+    with pytest.raises(ConfigError, match="no launch template") as caught:
+        launch_for(a_route(engine=EngineSpec(name="triton")))
+    assert "vllm" in caught.value.hint
+    with pytest.raises(ConfigError, match="names no model"):
+        launch_for(a_route(model=None))
+    assert "{options}" in launch_for(a_route(engine=EngineSpec(name="trtllm"))).command
+
+
+@given(st.integers(1, 32), st.sampled_from(["vllm", "sglang", "llama.cpp"]))
+def test_a_changed_draft_length_reads_back(draft_tokens, engine):
+    route = a_route(engine=EngineSpec(name=engine), speculation=speculation())
+    changed = with_draft_tokens(launch_for(route), engine, draft_tokens)
+    read, _ = declared_fields(RouteSpec(launch=changed))
+    assert read["speculation.draft_tokens"] == str(draft_tokens)
+    assert with_draft_tokens(changed, engine, 3) == with_draft_tokens(
+        launch_for(route), engine, 3
+    )
+
+
+def test_only_the_draft_length_changes():
+    config = {"method": "eagle3", "model": "d", "num_speculative_tokens": 3, "x": [1]}
+    launch = launched(
+        "vllm", "serve", "m", f"--speculative-config={json.dumps(config)}"
+    )
+    words = with_draft_tokens(launch, "vllm", 6).command
+    assert words[:3] == ("vllm", "serve", "m")
+    changed = json.loads(words[3].partition("=")[2])
+    assert changed == {**config, "num_speculative_tokens": 6}
+
+
+def test_ngram_sizes_are_changed_in_place():
+    launch = launched("llama-server", "--spec-type", "ngram-simple", "-np", "2")
+    words = with_draft_tokens(launch, "llama-server", 8).command
+    assert words[-2:] == ("--spec-ngram-simple-size-m", "8")
+    sglang = launched("serve", "--speculative-algorithm", "NGRAM")
+    words = with_draft_tokens(sglang, "sglang", 4).command
+    assert words[-2:] == ("--speculative-num-draft-tokens", "5")
+    assert "--speculative-num-steps" not in words
+
+
+@pytest.mark.parametrize(
+    ("engine", "words", "says"),
+    [
+        ("vllm", ("vllm", "serve", "m"), "does not speculate"),
+        ("sglang", ("serve",), "does not speculate"),
+        ("llama.cpp", ("llama-server", "-m", "m"), "does not speculate"),
+        ("vllm", ("vllm", "--speculative-config", "{oops"), "is not JSON"),
+        ("tensorrt-llm", ("trtllm-serve", "m"), "not in its launch command"),
+    ],
+)
+def test_a_command_without_a_draft_length_is_refused(engine, words, says):
+    with pytest.raises(ConfigError, match=says):
+        with_draft_tokens(launched(*words), engine, 4)
+
+
+def test_every_engine_with_an_own_adapter_has_a_template():
+    assert set(TEMPLATES) == {"vllm", "sglang", "llama.cpp", "tensorrt-llm"}
