@@ -20,6 +20,12 @@ CASES = {
     "instruction": a_case([{"id": "no_comma"}, {"id": "two_responses"}]),
     "instruction_share": a_case([{"id": "title"}, {"id": "json_format"}]),
     "degeneration": a_case(),
+    "ndcg": a_case({"a": 2, "p": 1}),
+    "recall_at_k": a_case(["a", "7"]),
+    "reciprocal_rank": a_case(["a", "7"]),
+    "average_precision": a_case(["a", "7"]),
+    "grounded": a_case("The answer is 7, in Paris."),
+    "reference_likelihood": a_case("Paris"),
 }
 every_scorer = pytest.mark.parametrize("name", sorted(SCORERS))
 

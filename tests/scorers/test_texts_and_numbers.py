@@ -36,6 +36,9 @@ def value_of(name, reference, text, **options):
         ("４２", 42),
         ("1\u202f000", 1000),
         ("1e3", 1000),
+        ("2^3", 8),
+        ("10²", 100),
+        ("10^-2", Fraction(1, 100)),
         ("1.5 × 10^3", 1500),
         ("\\frac{1}{3}", Fraction(1, 3)),
         ("1{,}000", 1000),
@@ -52,7 +55,22 @@ def test_a_number_is_read_exactly(written, value):
 
 
 @pytest.mark.parametrize(
-    "written", [",", "", "H2O", "1,5", "1.2.3", "ten", "1e99999999", "-", "1/0", "/"]
+    "written",
+    [
+        ",",
+        "",
+        "H2O",
+        "1,5",
+        "1.2.3",
+        "ten",
+        "1e99999999",
+        "0^-1",
+        "99^999",
+        "2^x",
+        "-",
+        "1/0",
+        "/",
+    ],
 )
 def test_what_is_no_number_is_none(written):
     assert parse_number(written) is None

@@ -1,6 +1,6 @@
 """Records to answers: the columns of a record as a scorer sees them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import msgspec
 
 from routeproof.records.columns import Records
 from routeproof.scorers.score import ScoredAnswer
+from routeproof.workloads.case import Case
 
 COLUMNS = (
     "request_id", "arm", "phase", "level", "case_id", "trial", "outcome",
@@ -16,6 +17,15 @@ COLUMNS = (
 """Columns a record part must be read with to be scored."""
 
 NUMBERS = frozenset({"trial", "output_tokens"})
+
+
+def columns_for(cases: Iterable[Case]) -> tuple[str, ...]:
+    """Columns to read the parts of a run with, so that these cases can be scored.
+
+    Log-probabilities are by far the largest and are read only where they are used.
+    """
+    named = {name for case in cases for name in case.scorers}
+    return (*COLUMNS, "logprobs") if "reference_likelihood" in named else COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,8 @@ class RowKey:
 
 def answers_of(records: Records) -> Iterator[tuple[RowKey, ScoredAnswer]]:
     """Key and answer of every record, in order."""
-    texts = {name: records.text(name) for name in COLUMNS if name not in NUMBERS}
+    names = [name for name in COLUMNS if name not in NUMBERS]
+    texts = {name: records.text(name) for name in (*names, "logprobs")}
     trial = records.number("trial")
     tokens = records.number("output_tokens")
     for i in range(records.n):
@@ -54,6 +65,7 @@ def answers_of(records: Records) -> Iterator[tuple[RowKey, ScoredAnswer]]:
                 tool_calls=read_tool_calls(texts["tool_calls"][i]),
                 choices=_read_choices(texts["choices"][i]),
                 output_tokens=int(tokens.values[i]) if tokens.known[i] else None,
+                logprobs=texts["logprobs"][i],
             ),
         )
 

@@ -27,10 +27,11 @@ _PLAIN = rf"(?:{_DIGITS}(?:\.\d+)?|\.\d+)"
 NUMBER = re.compile(
     rf"(?<![\w.^/])(?<!\d,)(?P<sign>(?:(?<![\w)\]%])[-+])?)\s?[{CURRENCY}]?\s?(?P<inner>-?)"
     rf"(?:(?P<whole>\d+)[ ](?=\d+/\d))?(?P<number>{_PLAIN})"
+    r"(?:\s?(?:\^|\*\*)\s?(?P<raised>\(?[-+]?\d{1,3}\)?))?"
     r"(?:/(?P<under>\d+(?:\.\d+)?)(?![/\d]))?"
     r"(?:[eE](?P<exponent>[-+]?\d+)(?!\w)|\s?[x*×·]\s?10\s?(?:\^|\*\*)\s?"
     r"(?P<power>\(?[-+]?\d+\)?))?"
-    r"(?P<percent>\s?%)?(?!\d)(?![.,]\d)"
+    r"(?P<percent>\s?%)?(?!\d)(?![.,]\d)(?!\s?\^)"
 )
 """One whole, signed number. A hyphen after a word, a digit or a bracket is no sign; a
 number inside a word (``H2O``) is none; ``1,5`` and ``1.2.3`` are none."""
@@ -126,6 +127,11 @@ def _read(match: re.Match[str]) -> Number | None:
         return None
     plain = match["number"].replace(",", "").replace("'", "").replace("’", "")
     value = Fraction(int(plain)) if plain.isdigit() else Fraction(plain)
+    if match["raised"]:
+        raised = int(match["raised"].strip("()"))
+        if (len(plain) * abs(raised)) > MAX_DIGITS or (not value and raised < 0):
+            return None
+        value **= raised
     if match["under"]:
         under = Fraction(match["under"])
         if not under:

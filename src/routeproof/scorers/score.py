@@ -37,6 +37,7 @@ class ScoredAnswer:
     tool_calls: tuple[dict[str, Any], ...] = ()
     choices: tuple[str, ...] = ()
     output_tokens: int | None = None
+    logprobs: str | None = None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +64,8 @@ class Scorer:
         binary: True when values are 0 or 1 only; decides the statistics used.
         of: The pure function.
         higher_is_better: False for rates of something unwanted.
+        is_secondary: True for a reading that locates a change and must not be the
+            only quality metric (perplexity).
         applies: Whether a case is this scorer's matter at all (over-refusal asks only
             safe requests); ``None`` means every case.
     """
@@ -74,3 +77,4 @@ class Scorer:
     what: str
     higher_is_better: bool = True
     applies: Callable[[Case], bool] | None = None
+    is_secondary: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from routeproof.errors import ConfigError
 from routeproof.records.columns import Column, Records
-from routeproof.scorers.answer_of import RowKey, answers_of
+from routeproof.scorers.answer_of import RowKey, answers_of, columns_for
 from routeproof.scorers.score import Score, ScoredAnswer, Scorer
 from routeproof.scorers.score_columns import (
     Scores,
@@ -24,6 +24,7 @@ from routeproof.workloads.case import Case
 __all__ = [
     "BatchScorer",
     "Scores",
+    "columns_for",
     "concatenate",
     "read_scores",
     "score_records",
@@ -153,7 +154,8 @@ class _Run:
 
 def _identity(answer: ScoredAnswer) -> tuple[Hashable, ...]:
     calls = repr(answer.tool_calls) if answer.tool_calls else ""
-    return (answer.text, answer.outcome, answer.finish_reason, calls, answer.choices)
+    end = (answer.outcome, answer.finish_reason)
+    return (answer.text, *end, calls, answer.choices, answer.logprobs)
 
 
 def _build(rows: Sequence[_Row]) -> Scores:

@@ -5,12 +5,15 @@ one line here. Rates of something unwanted have ``higher_is_better=False``.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from routeproof.scorers.answered import ScoreText, answered
 from routeproof.scorers.choice import choice
 from routeproof.scorers.degeneration import degeneration
+from routeproof.scorers.grounded import grounded
 from routeproof.scorers.instruction import instruction, instruction_share
 from routeproof.scorers.json_schema import json_fields, json_schema, json_schema_fenced
+from routeproof.scorers.likelihood import reference_likelihood
 from routeproof.scorers.numeric import numeric
 from routeproof.scorers.refusal import (
     over_refusal,
@@ -18,6 +21,7 @@ from routeproof.scorers.refusal import (
     should_refuse,
     under_refusal,
 )
+from routeproof.scorers.retrieval import map_at_k, mrr_at_k, ndcg_at_k, recall_at_k
 from routeproof.scorers.score import Scorer
 from routeproof.scorers.text_match import contains, exact_match, regex
 from routeproof.scorers.tool_call import tool_call
@@ -29,7 +33,6 @@ def _scorer(
     inner: ScoreText,
     what: str,
     *,
-    binary: bool = True,
     higher_is_better: bool = True,
     takes_calls: bool = False,
     reads_filter: bool = False,
@@ -38,12 +41,19 @@ def _scorer(
     return Scorer(
         name=name,
         version=1,
-        binary=binary,
+        binary=True,
         of=answered(inner, takes_calls=takes_calls, reads_filter=reads_filter),
         what=what,
         higher_is_better=higher_is_better,
         applies=applies,
     )
+
+
+def _graded(
+    name: str, inner: ScoreText, what: str, *, is_secondary: bool = False
+) -> Scorer:
+    row = _scorer(name, inner, what)
+    return replace(row, binary=False, is_secondary=is_secondary)
 
 
 SCORERS: dict[str, Scorer] = {
@@ -56,8 +66,17 @@ SCORERS: dict[str, Scorer] = {
         _scorer("choice", choice, "takes the right lettered option"),
         _scorer("json_schema", json_schema, "is JSON, valid against the schema"),
         _scorer("json_schema_fenced", json_schema_fenced, "the same inside a fence"),
-        _scorer(
-            "json_fields", json_fields, "share of fields that are right", binary=False
+        _graded("json_fields", json_fields, "share of fields that are right"),
+        _graded("ndcg", ndcg_at_k, "nDCG@k of the documents named"),
+        _graded("recall_at_k", recall_at_k, "share of relevant documents named"),
+        _graded("reciprocal_rank", mrr_at_k, "1 / place of the first relevant one"),
+        _graded("average_precision", map_at_k, "its mean over cases is MAP"),
+        _graded("grounded", grounded, "share of sentences its source supports"),
+        _graded(
+            "reference_likelihood",
+            reference_likelihood,
+            "1 / perplexity of the reference",
+            is_secondary=True,
         ),
         _scorer("tool_call", tool_call, "makes the expected calls", takes_calls=True),
         _scorer(
@@ -80,11 +99,10 @@ SCORERS: dict[str, Scorer] = {
             applies=lambda case: should_refuse(case) is not False,
         ),
         _scorer("instruction", instruction, "keeps every checkable constraint"),
-        _scorer(
+        _graded(
             "instruction_share",
             instruction_share,
             "share of checkable constraints kept",
-            binary=False,
         ),
         _scorer(
             "degeneration",
