@@ -63,3 +63,10 @@ def text_of(found):
         for event in found
         for choice in event.get("choices", ())
     )
+
+
+def shown(body):
+    """The text of a response, streamed or whole."""
+    if body.startswith(b"data:"):
+        return text_of(events(body))
+    return json.loads(body)["choices"][0]["message"]["content"]

@@ -110,11 +110,9 @@ def test_a_client_that_goes_away_frees_its_place():
             body = json.dumps(
                 client.chat("Count from 1 to 4000.", stream=True, max_tokens=10**6)
             ).encode()
-            writer.write(
-                b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
-                % len(body)
-                + body
-            )
+            head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n"
+            head += f"content-length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
             engine = running.server.engine
             while not engine.running:
                 await asyncio.sleep(0)

@@ -80,6 +80,25 @@ def play(row, folder: Path) -> Outcome:
     )
 
 
+def plain(row, found):
+    """A row and what became of it, as plain data."""
+    right = [f for f in (*found.failed, *found.open) if is_right(row, f)]
+    by = f"{right[0][0]}: {right[0][1]}" if found.detected and right else None
+    return {
+        "name": row.name,
+        "family": row.family,
+        "reference": row.reference,
+        "what": row.what,
+        "strength": row.strength,
+        "harmless": row.gate is None,
+        "decision": str(found.decision),
+        "detected": found.detected,
+        "by": by,
+        "failed": [f"{gate}: {check}" for gate, check in found.failed],
+        "seconds": found.seconds,
+    }
+
+
 def is_right(row, found):
     """Whether a check is the right reason: its gate, and how its name begins."""
     gate, check = found

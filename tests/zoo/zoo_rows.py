@@ -241,35 +241,104 @@ HARMLESS = (
     _harmless("same_route", "the baseline again", speculation=None),
     _harmless("exact_chain", "exact speculation, a chain of four"),
     _harmless(
-        "exact_block", "exact speculation, a block of seven",
-        speculation=Speculation(method="dflash", shape="block", draft_tokens=7, acceptance=(0.85, 0.8, 0.75, 0.7)),
+        "exact_block",
+        "exact speculation, a block of seven",
+        speculation=Speculation(
+            method="dflash",
+            shape="block",
+            draft_tokens=7,
+            acceptance=(0.85, 0.8, 0.75, 0.7),
+        ),
     ),
     _harmless(
-        "exact_ngram", "exact speculation from n-grams",
-        speculation=Speculation(method="ngram", draft_tokens=3, acceptance=(0.4, 0.35, 0.3), draft_step_s=0.00002, draft_model=None, draft_revision=None, draft_memory_bytes=0),
+        "exact_ngram",
+        "exact speculation from n-grams",
+        speculation=Speculation(
+            method="ngram",
+            draft_tokens=3,
+            acceptance=(0.4, 0.35, 0.3),
+            draft_step_s=0.00002,
+            draft_model=None,
+            draft_revision=None,
+            draft_memory_bytes=0,
+        ),
     ),
-    _harmless("exact_sampled", "exact rejection sampling at T = 0.8", "sampled", speculation=SPECULATION),
+    _harmless(
+        "exact_sampled",
+        "exact rejection sampling at T = 0.8",
+        "sampled",
+        speculation=SPECULATION,
+    ),
     _harmless("plain_sampled", "no speculation at T = 0.8", "sampled"),
-    _harmless("near_ties_few", "5 % of the answers take the other branch of a near tie", quality=_near(0.05)),
+    _harmless(
+        "near_ties_few",
+        "5 % of the answers take the other branch of a near tie",
+        quality=_near(0.05),
+    ),
     _harmless("near_ties_some", "25 % of them", quality=_near(0.25)),
     _harmless("near_ties_many", "60 % of them", quality=_near(0.6)),
-    _harmless("other_wording", "every answer in other words, as right as before", quality=_near(1.0)),
-    _harmless("flips_both_ways", "2 % of the cases are drawn anew: as many won as lost", quality=Quality(flips=0.02, salt="flip")),
-    _harmless("better_answers", "three points more are right", quality=Quality(default_accuracy=0.96)),
-    _harmless("faster_kernels", "every pass takes two thirds", "load", timing=Timing(weights_s=0.004, token_s=0.00002)),
-    _harmless("no_jitter", "a clock that never varies", "load", timing=Timing(jitter=0.0)),
-    _harmless("more_jitter", "three times the jitter", "load", timing=Timing(jitter=0.09)),
-    _harmless("more_kv", "a larger KV cache", "load", memory=Memory(kv_capacity_tokens=440_000)),
-    _harmless("better_drafter", "a drafter that guesses better", "load", speculation=Speculation(acceptance=(0.9, 0.86, 0.84, 0.82))),
-    _harmless("small_drafter", "a drafter of 100 MB", "load", speculation=Speculation(draft_memory_bytes=100_000_000)),
+    _harmless(
+        "other_wording",
+        "every answer in other words, as right as before",
+        quality=_near(1.0),
+    ),
+    _harmless(
+        "flips_both_ways",
+        "2 % of the cases are drawn anew: as many won as lost",
+        quality=Quality(flips=0.02, salt="flip"),
+    ),
+    _harmless(
+        "better_answers",
+        "three points more are right",
+        quality=Quality(default_accuracy=0.96),
+    ),
+    _harmless(
+        "faster_kernels",
+        "every pass takes two thirds",
+        "load",
+        timing=Timing(weights_s=0.004, token_s=0.00002),
+    ),
+    _harmless(
+        "no_jitter", "a clock that never varies", "load", timing=Timing(jitter=0.0)
+    ),
+    _harmless(
+        "more_jitter", "three times the jitter", "load", timing=Timing(jitter=0.09)
+    ),
+    _harmless(
+        "more_kv",
+        "a larger KV cache",
+        "load",
+        memory=Memory(kv_capacity_tokens=440_000),
+    ),
+    _harmless(
+        "better_drafter",
+        "a drafter that guesses better",
+        "load",
+        speculation=Speculation(acceptance=(0.9, 0.86, 0.84, 0.82)),
+    ),
+    _harmless(
+        "small_drafter",
+        "a drafter of 100 MB",
+        "load",
+        speculation=Speculation(draft_memory_bytes=100_000_000),
+    ),
     _harmless("other_engine_seed", "other random numbers in the engine", seed=99),
-    _harmless("keep_alive_comments", "comment lines in the stream", faults={"~comments": 1.0}),
+    _harmless(
+        "keep_alive_comments", "comment lines in the stream", faults={"~comments": 1.0}
+    ),
     _harmless("crlf_stream", "CRLF in the stream", faults={"~crlf": 1.0}),
-    _harmless("split_bytes", "the stream comes in pieces of 7 bytes", faults={"~split": 7.0}),
+    _harmless(
+        "split_bytes", "the stream comes in pieces of 7 bytes", faults={"~split": 7.0}
+    ),
     _harmless("no_done", "a stream without [DONE]", faults={"~no_done": 1.0}),
-    _harmless("slightly_slower_prefill", "prompts take 3 % longer", "load", faults={"prefill_slower": 1.03}),
+    _harmless(
+        "slightly_slower_prefill",
+        "prompts take 3 % longer",
+        "load",
+        faults={"prefill_slower": 1.03},
+    ),
     _harmless("load_same", "exact speculation under load", "load"),
-)  # fmt: skip
+)
 
 
 def fault_rows():

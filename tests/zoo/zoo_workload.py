@@ -36,8 +36,8 @@ _PLACES = (
 _GOODS = ("jars", "crates", "lamps", "barrels", "ropes", "tiles", "kettles", "baskets")
 _COLOURS = ("crimson", "teal", "ochre", "violet", "ivory", "cobalt", "olive", "amber")
 _REGISTER = (
-    "You keep the register of a small harbor. Every boat has a name, a colour, an owner "
-    "and a berth. Answer with what the register says and with nothing that it does not "
+    "You keep the register of a small harbor. Every boat has a name, a colour, an "
+    "owner and a berth. Answer with what the register says and with nothing that it does not "
     "say. When two entries disagree the later one counts, and when an entry is missing "
     "say so. "
 )
@@ -50,7 +50,10 @@ def user(text):
 def arithmetic(i):
     a, b, c = 12 + i, 3 + i % 7, 5 + i % 11
     good, place = _GOODS[i % 8], _PLACES[i // 8 % 8]
-    text = f"{place} store {i}: {a} {good} are packed into each of {b} carts, then {c} break. How many {good} are left?"
+    text = (
+        f"{place} store {i}: {a} {good} are packed into each of {b} carts, then {c} "
+        f"break. How many {good} are left?"
+    )
     return Case(
         id=f"arithmetic-{i}",
         class_="arithmetic",
@@ -63,7 +66,11 @@ def arithmetic(i):
 def factual(i):
     colour, owner = _COLOURS[i % 8], f"{_PLACES[i // 8 % 8]}son"
     system = {"role": "system", "content": _REGISTER}
-    text = f"Entry {i}: the boat {_PLACES[i % 8]} {i} is painted {colour} and belongs to {owner}. What colour is the boat {_PLACES[i % 8]} {i}?"
+    boat = f"the boat {_PLACES[i % 8]} {i}"
+    text = (
+        f"Entry {i}: {boat} is painted {colour} and belongs to {owner}. "
+        f"What colour is {boat}?"
+    )
     return Case(
         id=f"factual-{i}",
         class_="factual",
@@ -86,7 +93,10 @@ def structured(i):
     }
     wanted = {"type": "json_schema", "json_schema": {"name": "boat", "schema": schema}}
     reference = {"name": f"{_PLACES[i % 8]} {i}", "berth": i, "colour": _COLOURS[i % 8]}
-    text = f"The boat {reference['name']} lies in berth {i} and is {reference['colour']}. Give it as JSON."
+    text = (
+        f"The boat {reference['name']} lies in berth {i} and is "
+        f"{reference['colour']}. Give it as JSON."
+    )
     return Case(
         id=f"structured-{i}",
         class_="structured",
@@ -143,7 +153,9 @@ def refusal(i):
 def long_context(i):
     colour = _COLOURS[(i * 3) % 8]
     rng = draws.generator("long", i)
-    text = f"{skills.filler(420 + 30 * (i % 20), rng)} The lighthouse of {_PLACES[i % 8]} {i} is {colour}. {skills.filler(300, rng)} What colour is the lighthouse?"
+    before, after = skills.filler(420 + 30 * (i % 20), rng), skills.filler(300, rng)
+    fact = f"The lighthouse of {_PLACES[i % 8]} {i} is {colour}."
+    text = f"{before} {fact} {after} What colour is the lighthouse?"
     return Case(
         id=f"long-{i}",
         class_="long_context",
@@ -174,7 +186,10 @@ def multi_turn(i):
 
 def spanish(i):
     colour = ("rojo", "azul", "verde", "blanco")[i % 4]
-    text = f"El barco número {i} está pintado de {colour} desde ayer. ¿De qué color es el barco número {i}?"
+    text = (
+        f"El barco número {i} está pintado de {colour} desde ayer. "
+        f"¿De qué color es el barco número {i}?"
+    )
     return Case(
         id=f"spanish-{i}",
         class_="spanish",
