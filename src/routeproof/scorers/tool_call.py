@@ -160,7 +160,7 @@ def tool_call(case: Case, answer: ScoredAnswer) -> Score:
             False, None, "call written as text" if written else "no call was made"
         )
     names = ", ".join(call.name for call in calls)
-    problem = _tool_problem(case, calls)
+    problem = tool_problem(case, calls)
     if problem is None and expect != "some":
         is_ordered = bool(option(case, "tool_call", "ordered", False))
         problem = _mismatch(expected or (), calls, is_ordered)
@@ -172,7 +172,7 @@ def _score_none(answer: ScoredAnswer) -> Score:
     return verdict(made == 0, None, f"no call expected, {made} made")
 
 
-def _tool_problem(case: Case, calls: tuple[Call, ...]) -> str | None:
+def tool_problem(case: Case, calls: tuple[Call, ...]) -> str | None:
     """A call of a tool that was not offered, or against the tool's own schema."""
     offered = {
         tool["function"].get("name"): tool["function"].get("parameters")
