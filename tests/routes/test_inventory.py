@@ -57,7 +57,7 @@ def test_secrets_in_a_launch_are_not_written_down():
         launch=launched("serve", "--hf-token", "hf_abc", HF_TOKEN="hf_abc", MODE="x")
     )
     found = take_inventory(spec, None)
-    assert field(found, "launch.env.HF_TOKEN").value == "set"
+    assert field(found, "observed.env.HF_TOKEN").value == "set"
     assert field(found, "launch.env.MODE").value == "x"
     assert not any("hf_abc" in (f.value or "") for f in found.fields)
 

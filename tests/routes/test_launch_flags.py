@@ -96,3 +96,16 @@ def test_environment_switches_are_fields_and_secrets_are_not_shown():
         "launch.env.A_MODE": "1",
         "launch.env.MY_API_KEY": "set",
     }
+
+
+def test_where_things_are_is_noted_and_not_compared():
+    found = fields_of_environment({"CUDA_VISIBLE_DEVICES": "3", "HF_TOKEN": "x"})
+    assert found == {
+        "observed.env.CUDA_VISIBLE_DEVICES": "3",
+        "observed.env.HF_TOKEN": "set",
+    }
+
+
+def test_ngram_runs_of_llamacpp_are_its_draft_length():
+    found = fields("llama-server --spec-type ngram-mod --spec-ngram-mod-size-m 12")
+    assert found["speculation.draft_tokens"] == "12"

@@ -116,6 +116,14 @@ SWITCHES = frozenset(
 )
 """Flags known to take no value; of others it is guessed from what follows."""
 
+OBSERVED_ENVIRONMENT = frozenset(
+    """CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES HF_HOME HF_TOKEN HF_HUB_OFFLINE
+    HF_HUB_CACHE TRANSFORMERS_OFFLINE LD_LIBRARY_PATH PATH HOME TMPDIR
+    VLLM_SERVER_DEV_MODE VLLM_NO_USAGE_STATS VLLM_LOGGING_LEVEL DO_NOT_TRACK
+    """.split()
+)
+"""Variables that say where things are or what is shown: noted, not compared."""
+
 SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 
 _VLLM_SPECULATION = {
@@ -215,7 +223,9 @@ def fields_of_command(command: Sequence[str]) -> dict[str, str]:
 def fields_of_environment(env: Mapping[str, str]) -> dict[str, str]:
     """Environment switches of a launch as route fields; secrets only as ``set``."""
     return {
-        f"launch.env.{name}": "set" if SECRET.search(name) else value
+        f"{'observed' if name in OBSERVED_ENVIRONMENT else 'launch'}.env.{name}": (
+            "set" if SECRET.search(name) else value
+        )
         for name, value in env.items()
     }
 
@@ -257,11 +267,18 @@ def _merge_kv(out: dict[str, str]) -> None:
 
 
 def _proposals(out: dict[str, str]) -> None:
-    """SGLang counts the root among the draft tokens; drafts proposed are one fewer."""
+    """Drafts per pass, where no flag says so in these words.
+
+    SGLang counts the root among the draft tokens, so one fewer is proposed.
+    """
     size = out.get("speculation.options.num_draft_tokens", "")
     size = size or out.get("speculation.options.dflash_block_size", "")
     if size.isdigit() and int(size) > 1:
         out.setdefault("speculation.draft_tokens", str(int(size) - 1))
+    for name, value in list(out.items()):
+        # llama.cpp's n-gram methods copy runs of up to M tokens.
+        if re.fullmatch(r"speculation\.options\.ngram_\w+_size_m", name):
+            out.setdefault("speculation.draft_tokens", value)
 
 
 def _merge_topology(out: dict[str, str]) -> None:
