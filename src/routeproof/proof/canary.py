@@ -1,9 +1,67 @@
 """The ``canary:`` block: the short form people write, and room for the long one."""
 
 import re
+from typing import Literal
 
 from routeproof.errors import ConfigError
 from routeproof.proof.route import _Strict
+
+
+class TrafficSpec(_Strict, frozen=True, kw_only=True):
+    """How requests pass the gateway.
+
+    Attributes:
+        sticky_by: What keeps one caller on one arm: the ``user`` field of the body,
+            a header (``header:x-session-id``), the API key, or the whole prompt.
+        hosts: Host names clients may use; empty allows any.
+        api_keys_env: Route name to the variable with the key its upstream gets; a
+            route without one gets the caller's own.
+        admin_key_env: Variable with the key of the admin listener.
+        override_key_env: Variable with the key of testers, who choose an arm by
+            ``x-routeproof-arm`` with ``x-routeproof-key``.
+        fallback: Request features that never go to the candidate, such as
+            ``structured_output`` or ``min_p``.
+        retry_invalid_structure: Answer a non-streaming structured request from the
+            baseline when the candidate's answer is not valid.
+        drain: What happens to running candidate requests at a rollback.
+        body_bytes_max: Larger requests are refused with 413.
+        receive_deadline_s: For the head and for the body of a request, each.
+        first_byte_deadline_s: For the upstream's first byte.
+        idle_deadline_s: Between two pieces of an answer.
+        off_tenants: Tenants (value of ``x-tenant-id``) that never get the candidate.
+    """
+
+    sticky_by: str = "user"
+    hosts: tuple[str, ...] = ()
+    api_keys_env: dict[str, str] = {}
+    admin_key_env: str | None = None
+    override_key_env: str | None = None
+    fallback: tuple[str, ...] = ()
+    retry_invalid_structure: bool = False
+    drain: Literal["finish", "cut"] = "finish"
+    body_bytes_max: int = 64 * 1024 * 1024
+    receive_deadline_s: float = 60.0
+    first_byte_deadline_s: float = 600.0
+    idle_deadline_s: float = 120.0
+    off_tenants: tuple[str, ...] = ()
+
+
+class PrivacySpec(_Strict, frozen=True, kw_only=True):
+    """What of live traffic is kept, and for how long.
+
+    Attributes:
+        keep_prompts: Keep redacted prompts beside sampled answers.
+        retention_s: Samples older than this are forgotten.
+        seal_key_env: Variable with the key that encrypts samples at rest.
+        replay: Replay sampled prompts on the other arm (shadow pairs).
+        replays_per_minute: Most shadow replays a minute.
+    """
+
+    keep_prompts: bool = False
+    retention_s: float = 7 * 86_400.0
+    seal_key_env: str | None = None
+    replay: bool = False
+    replays_per_minute: float = 6.0
 
 
 class CanarySpec(_Strict, frozen=True, kw_only=True):
@@ -24,7 +82,9 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
         steps: Shares of traffic the candidate climbs through.
         deadlines: Name of a step of the protocol to its deadline in seconds.
         lease_s: Seconds a candidate stays on without being renewed.
-        state: Path of the state store.
+        state: Folder of the state store and the sample spool.
+        alpha: Chance of ever rolling back a candidate that is not worse.
+        traffic, privacy: How requests pass, what is kept of them.
     """
 
     candidate: str
@@ -43,6 +103,9 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
     deadlines: dict[str, float] = {}
     lease_s: float | None = None
     state: str | None = None
+    alpha: float = 0.05
+    traffic: TrafficSpec = TrafficSpec()
+    privacy: PrivacySpec = PrivacySpec()
 
 
 def sample_share(text: str | float) -> float:

@@ -1,0 +1,238 @@
+"""The canary block made exact: names to upstreams, words to rules, shares to ppm."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from routeproof.canary.evidence import SignalPolicy
+from routeproof.canary.features import FEATURES
+from routeproof.canary.route_names import slug, upstream, with_routes
+from routeproof.canary.signals import SIGNALS
+from routeproof.canary.split import PPM
+from routeproof.canary.state import Steps
+from routeproof.errors import ConfigError
+from routeproof.proof.canary import CanarySpec, sample_share
+from routeproof.proof.file import proof_of
+from routeproof.proof.nearest import nearest
+from routeproof.proof.proof import Proof
+from routeproof.proof.yaml_text import parse, read_text
+
+LISTEN = "127.0.0.1:8080"
+ADMIN = "127.0.0.1:8081"
+LEASE_S = 10.0
+TOLERANCE = 0.02
+NOT_REQUIRED = frozenset(
+    {"refusal", "script_switch", "truncated", "invalid_structure", "invalid_tool_call"}
+)
+"""Signals that can roll back but need not PASS before the canary widens, unless a
+tolerance is written for them: style as often as harm, or traffic that may not have
+such requests at all and would then hold for ever."""
+
+QUALITY_WORDS = ("within tolerance vs baseline",)
+PERFORMANCE_WORDS = ("slo-valid on same workload",)
+ROLLBACK_WORDS = ("quality < threshold",)
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryConfig:
+    """Everything the gateway needs, resolved and checked.
+
+    Attributes:
+        name: File-safe name of this canary.
+        upstreams: ``baseline`` and ``canary`` to the URL of the route.
+        labels: The same to the name people gave the route.
+        candidate_digest: Identifies what is being tried; a rollback is final for it.
+        slo: Limits in seconds for the ``slow`` signals.
+    """
+
+    name: str
+    spec: CanarySpec
+    upstreams: Mapping[str, str]
+    labels: Mapping[str, str]
+    candidate_digest: str
+    sample_ppm: int
+    steps: Steps
+    policies: Mapping[str, SignalPolicy]
+    slo: Mapping[str, float]
+    lease_s: float
+    folder: Path
+    listen: str
+    admin: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def load_canary(path: Path) -> CanaryConfig:
+    """Read a file with a ``canary:`` block, short or long.
+
+    Raises:
+        ConfigError: The file is wrong, a route name leads nowhere, or a condition is
+            written in words that nobody understands: a gate that is not understood
+            is refused, never skipped.
+    """
+    document = parse(read_text(path), path)
+    proof = proof_of(with_routes(document, path), path)
+    spec = proof.canary
+    if spec is None:
+        raise ConfigError(
+            "has no `canary:` block",
+            path=path,
+            hint="add `canary: {candidate: ..., baseline: ...}`",
+        )
+    upstreams = {
+        "baseline": upstream(spec.baseline, "baseline", spec, proof, path),
+        "canary": upstream(spec.candidate, "candidate", spec, proof, path),
+    }
+    if upstreams["baseline"] == upstreams["canary"]:
+        raise ConfigError(
+            f"both routes lead to {upstreams['canary']}",
+            path=path,
+            key="canary.candidate",
+            hint="a canary needs two endpoints",
+        )
+    _check_words(spec, path)
+    name = slug(spec.candidate)
+    return CanaryConfig(
+        name=name,
+        spec=spec,
+        upstreams=upstreams,
+        labels={"baseline": spec.baseline, "canary": spec.candidate},
+        candidate_digest=_digest(proof, upstreams["canary"]),
+        sample_ppm=round(sample_share(spec.online_sample) * PPM),
+        steps=_steps(spec, path),
+        policies=_policies(spec, proof, path),
+        slo=_slo(proof),
+        lease_s=spec.lease_s or LEASE_S,
+        folder=path.parent / (spec.state or f"canary-{name}"),
+        listen=spec.listen or LISTEN,
+        admin=spec.admin or ADMIN,
+    )
+
+
+def _check_words(spec: CanarySpec, path: Path) -> None:
+    for key, words, known in (
+        ("quality_gate", spec.quality_gate, QUALITY_WORDS),
+        ("perf_gate", spec.perf_gate, PERFORMANCE_WORDS),
+        ("rollback_if", spec.rollback_if, ROLLBACK_WORDS),
+    ):
+        if words is not None and " ".join(words.lower().split()) not in known:
+            raise ConfigError(
+                f"`{words}` is not a condition routeproof understands",
+                path=path,
+                key=f"canary.{key}",
+                hint=f"write `{known[0]}`, or leave it out and use `tolerances`",
+            )
+
+
+def _steps(spec: CanarySpec, path: Path) -> Steps:
+    names = ("step", "hold", "drain")
+    for name in spec.deadlines:
+        if name not in names:
+            raise ConfigError(
+                f"`{name}` is no deadline",
+                path=path,
+                key="canary.deadlines",
+                hint=f"known: {', '.join(names)}",
+            )
+    weights = tuple(round(share * PPM) for share in spec.steps)
+    if any(a >= b for a, b in zip(weights, weights[1:], strict=False)):
+        raise ConfigError(
+            "the steps must rise", path=path, key="canary.steps", hint="0.01, 0.05, 1"
+        )
+    plain = Steps()
+    return Steps(
+        weights_ppm=weights or plain.weights_ppm,
+        step_deadline_s=spec.deadlines.get("step", plain.step_deadline_s),
+        hold_deadline_s=spec.deadlines.get("hold", plain.hold_deadline_s),
+        drain_deadline_s=spec.deadlines.get("drain", plain.drain_deadline_s),
+    )
+
+
+def _policies(spec: CanarySpec, proof: Proof, path: Path) -> dict[str, SignalPolicy]:
+    known = (*SIGNALS, "complaint", "preference")
+    for name in (*spec.scorers, *spec.tolerances):
+        if name not in known:
+            near = nearest(name, known)
+            raise ConfigError(
+                f"`{name}` is no signal",
+                path=path,
+                key="canary.scorers" if name in spec.scorers else "canary.tolerances",
+                hint=f"did you mean `{near}`?"
+                if near
+                else f"known: {', '.join(known)}",
+            )
+    for name in spec.traffic.fallback:
+        if name not in FEATURES:
+            raise ConfigError(
+                f"`{name}` is no request feature",
+                path=path,
+                key="canary.traffic.fallback",
+                hint=f"known: {', '.join(FEATURES)}",
+            )
+    asked = spec.scorers or tuple(_default_signals(proof))
+    return {
+        name: SignalPolicy(
+            tolerance=spec.tolerances.get(name, TOLERANCE),
+            is_required=name in spec.tolerances or name not in NOT_REQUIRED,
+        )
+        for name in asked
+    }
+
+
+def _default_signals(proof: Proof) -> list[str]:
+    timed = {"slow_first_token": "time_to_first_token_s", "slow": "request_latency_s"}
+    limits = _slo(proof)
+    every_request = {"invalid_structure", "invalid_tool_call"}
+    names = [n for n in SIGNALS if n not in timed or timed[n] in limits]
+    return [n for n in names if n not in every_request] + sorted(every_request)
+
+
+def _slo(proof: Proof) -> dict[str, float]:
+    """The widest limit of each metric: the one a single request can break."""
+    return {
+        metric: max(limits.values())
+        for metric, limits in proof.performance.slo.items()
+        if limits
+    }
+
+
+def _digest(proof: Proof, url: str) -> str:
+    plain = {
+        "candidate": msgspec.to_builtins(proof.candidate),
+        "baseline": msgspec.to_builtins(proof.baseline),
+        "url": url,
+    }
+    return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
+
+
+def in_words(config: CanaryConfig) -> list[str]:
+    """What the gateway will do, one sentence a line, for ``canary check``."""
+    steps = config.steps
+    shares = ", ".join(f"{w / PPM:.4g}" for w in steps.weights_ppm)
+    required = [n for n, p in config.policies.items() if p.is_required]
+    spec = config.spec
+    lines = [
+        f"{config.labels['canary']} ({config.upstreams['canary']}) is tried against "
+        f"{config.labels['baseline']} ({config.upstreams['baseline']}).",
+        f"Clients connect to {config.listen}, people to {config.admin}.",
+        f"A caller keeps its arm by {spec.traffic.sticky_by}; as many callers as get "
+        "the candidate are its matched control.",
+        f"{config.sample_ppm / PPM:.2%} of the answers of both are scored.",
+        f"The share of the candidate climbs {shares}, each step only when "
+        f"{', '.join(required)} all PASS with {steps.minimum_scored} scored answers "
+        "per arm.",
+        f"Any signal that FAILS rolls back; the chance of doing so to an equal "
+        f"candidate is at most {spec.alpha:.0%} over its whole life.",
+        f"A hold lasts at most {steps.hold_deadline_s:g} s, a step "
+        f"{steps.step_deadline_s:g} s; then it goes back.",
+        f"A relay that cannot read the state for {config.lease_s:g} s serves the "
+        "baseline only.",
+    ]
+    if spec.traffic.fallback:
+        lines.append(
+            f"Requests with {', '.join(spec.traffic.fallback)} always go to the "
+            "baseline."
+        )
+    return lines

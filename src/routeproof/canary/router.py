@@ -1,0 +1,169 @@
+"""Which arm a live request goes to, and whether its answer is tasted."""
+
+import hashlib
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from routeproof.canary.features import features_of, parse_body
+from routeproof.canary.lease import Lease
+from routeproof.canary.relay import Decision, Scope
+from routeproof.canary.share import ShareMeter
+from routeproof.canary.signals import text_of_prompt
+from routeproof.canary.split import LiveArm, assign, is_sampled
+from routeproof.canary.tee import Copy
+from routeproof.canary.upstream import Headers, Pool
+from routeproof.proof.canary import TrafficSpec
+
+GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
+"""Paths whose requests are split; everything else goes to the baseline."""
+
+TASTED_PATHS = ("/v1/chat/completions", "/v1/completions")
+"""Paths whose answers can be read by the scorers."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What passed, by what a metrics page shows."""
+
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    fallbacks: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class CanaryRouter:
+    """Splits live traffic; a ``relay.Router``.
+
+    Attributes:
+        salt: Enters every hash; the canary's name and attempt.
+        pools: ``baseline`` and ``canary``.
+        keys: ``Authorization`` value by pool name; a pool without one passes the
+            caller's own.
+        override_key: Testers' key, or ``None`` when arms cannot be chosen.
+        taste: Takes finished copies; must return at once.
+    """
+
+    salt: str
+    pools: Mapping[str, Pool]
+    keys: Mapping[str, bytes]
+    traffic: TrafficSpec
+    lease: Lease
+    meter: ShareMeter
+    sample_ppm: int
+    taste: Callable[[Copy], None]
+    override_key: str | None = None
+    counts: Counts = field(default_factory=Counts)
+
+    def route(self, scope: Scope, headers: Headers, body: bytes) -> Decision:
+        """The arm of one request, decided from the path, the caller and the body."""
+        found = dict(headers)
+        request_id = _request_id(found)
+        if scope["path"] not in GENERATION_PATHS or scope["method"] != "POST":
+            return self._decision("baseline", request_id, None)
+        fields = parse_body(body)
+        if fields is None:
+            return self._decision("baseline", request_id, None)
+        arm = self._arm(found, fields, body)
+        copy = None
+        if scope["path"] in TASTED_PATHS and arm != "baseline":
+            if is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm):
+                copy = self._copy(arm, request_id, found, fields)
+        return self._decision(arm, request_id, copy)
+
+    def _arm(
+        self, headers: Mapping[bytes, bytes], fields: Mapping[str, Any], body: bytes
+    ) -> LiveArm:
+        weight = self.lease.weight_ppm()
+        chosen = self._override(headers)
+        if chosen is not None:
+            return "baseline" if chosen == "canary" and weight == 0 else chosen
+        tenant = headers.get(b"x-tenant-id", b"").decode("latin-1")
+        if tenant in self.traffic.off_tenants and tenant:
+            return "baseline"
+        arm = assign(
+            self._key(headers, fields, body), salt=self.salt, weight_ppm=weight
+        )
+        for feature in self.traffic.fallback if arm == "canary" else ():
+            if feature in features_of(fields):
+                self.counts.fallbacks[feature] += 1
+                return "baseline"
+        return arm
+
+    def _override(self, headers: Mapping[bytes, bytes]) -> LiveArm | None:
+        """The arm a tester asks for, when the key is right."""
+        asked = headers.get(b"x-routeproof-arm", b"").decode("latin-1")
+        given = headers.get(b"x-routeproof-key", b"")
+        if self.override_key is None or asked not in ("canary", "baseline"):
+            return None
+        if not hmac.compare_digest(given, self.override_key.encode()):
+            return None
+        return "canary" if asked == "canary" else "baseline"
+
+    def _key(
+        self, headers: Mapping[bytes, bytes], fields: Mapping[str, Any], body: bytes
+    ) -> str:
+        """What keeps a caller on its arm; a request without it stands for itself."""
+        how = self.traffic.sticky_by
+        if how.startswith("header:"):
+            value = headers.get(how.removeprefix("header:").lower().encode(), b"")
+            if value:
+                return f"h:{value.decode('latin-1')}"
+        elif how == "api_key" and headers.get(b"authorization"):
+            return f"k:{_digest(headers[b'authorization'])}"
+        elif how == "prompt":
+            return f"p:{hashlib.blake2b(body, digest_size=16).hexdigest()}"
+        elif isinstance(fields.get("user"), str):
+            return f"u:{fields['user']}"
+        return f"r:{secrets.token_hex(8)}"
+
+    def _copy(
+        self,
+        arm: LiveArm,
+        request_id: str,
+        headers: Mapping[bytes, bytes],
+        fields: Mapping[str, Any],
+    ) -> Copy | None:
+        user = fields.get("user")
+        owner = _digest(user.encode()) if isinstance(user, str) else None
+        kind = "stream" if fields.get("stream") else "whole"
+        return Copy(
+            request_id=request_id,
+            arm=arm,
+            stratum=kind,
+            body={**fields, "_prompt": text_of_prompt(fields)},
+            owner=owner,
+            done=self.taste,
+        )
+
+    def _decision(self, arm: LiveArm, request_id: str, copy: Copy | None) -> Decision:
+        pool = "canary" if arm == "canary" else "baseline"
+        self.meter.began(arm)
+        return Decision(
+            arm=arm,
+            pool=self.pools[pool],
+            authorization=self.keys.get(pool),
+            request_id=request_id,
+            sample=copy,
+        )
+
+    def ended(self, decision: Decision, status: int, outcome: str) -> None:
+        """Count an exchange that is over."""
+        self.meter.ended(decision.arm)
+        self.counts.requests[decision.arm, str(status)] += 1
+        self.counts.outcomes[decision.arm, outcome] += 1
+
+
+def _request_id(headers: Mapping[bytes, bytes]) -> str:
+    """The caller's own request id when it is a plain one, else a fresh one."""
+    given = headers.get(b"x-request-id", b"").decode("latin-1")
+    if 8 <= len(given) <= 64 and all(c.isalnum() or c in "-_." for c in given):
+        return given
+    return secrets.token_hex(12)
+
+
+def _digest(value: bytes) -> str:
+    return hashlib.blake2b(value, digest_size=16).hexdigest()
