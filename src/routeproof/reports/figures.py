@@ -172,8 +172,8 @@ def bounds(interval: Interval | None, kind: str, unit: str) -> str:
 def estimate(check: Check) -> str:
     """What was measured, with the unit a difference needs: ``-0.4 pts``."""
     value = check.estimate
-    if value is None and check.kind == "value":
-        value = check.candidate
+    if value is None and check.candidate is not None:
+        return number(check.candidate, check.unit)
     if value is None:
         return "" if check.kind == "fact" else UNKNOWN
     text = _teller(check.kind, check.unit)(value)
@@ -192,7 +192,7 @@ def limit(check: Check) -> str:
 
 def amount(check: Check) -> str:
     """How much evidence: ``312 pairs``, or ``96 of 190 pairs`` when more is needed."""
-    if check.n is None:
+    if check.n is None or (check.kind == "fact" and check.estimate is None):
         return ""
     of = f" of {check.n_needed:,}" if (check.n_needed or 0) > check.n else ""
     return f"{check.n:,}{of} {'requests' if check.kind == 'value' else 'pairs'}"
