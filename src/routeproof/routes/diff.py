@@ -7,6 +7,13 @@ from routeproof.routes.inventory import Change, ChangeClass, Inventory, RouteDif
 
 _MODE = "speculation.mode"
 
+FOLLOWS = {
+    "model.digest": ("weights",),
+    "engine.commit": ("engine.version",),
+    "tokenizer.vocabulary_size": ("model",),
+}
+"""Fields that change along with others: requantized weights are another file."""
+
 TELLING = ("speculation.", "launch.", "scheduler.", "prefix_cache")
 """Fields whose absence says something: the engine's default was left as it is."""
 
@@ -49,7 +56,12 @@ def is_intended(field: str, changes: tuple[str, ...]) -> bool:
         >>> is_intended("kv_cache", ("speculation",))
         False
     """
-    return any(field == name or field.startswith(f"{name}.") for name in changes)
+    names = (field, *FOLLOWS.get(field, ()))
+    return any(
+        each == name or each.startswith(f"{name}.")
+        for each in names
+        for name in changes
+    )
 
 
 def _speculates(inventory: Inventory) -> bool:

@@ -24,6 +24,7 @@ from routeproof.routes.launch_flags import (
     fields_of_environment,
     malformed_words,
 )
+from routeproof.routes.local_files import local_fields
 from routeproof.routes.modes import mode_of
 from routeproof.routes.read_back import ReadBack
 
@@ -98,13 +99,14 @@ def take_inventory(spec: RouteSpec, read_back: ReadBack | None) -> Inventory:
     What the endpoint says wins over what was declared; where the two differ, the
     field's note says so and parity fails on it. A launch command counts as
     declared: we start the engine with it, but only the engine knows what it made of
-    it.
+    it. So do the model files it names, where they are on this machine.
 
     Args:
         spec: A route from `routes.resolve`.
         read_back: What the live endpoint says; ``None`` when it was not asked.
     """
     declared, notes = declared_fields(spec)
+    _add_local(declared, notes, local_fields(spec, read_back))
     said = dict(read_back.fields) if read_back else {}
     if read_back and declared.get("model") in read_back.models:
         # The name that is sent is an alias here; the file behind it is compared apart.
@@ -144,6 +146,18 @@ def digest(fields: list[Field] | tuple[Field, ...]) -> str:
     }
     text = json.dumps(known, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _add_local(
+    declared: dict[str, str], notes: dict[str, str], local: Mapping[str, str]
+) -> None:
+    own_digest = "tokenizer.digest" in declared
+    for name, value in local.items():
+        if own_digest and name == "speculation.draft.tokenizer":
+            # Made another way than the digest in the file, so not to be compared.
+            continue
+        if name not in declared:
+            declared[name], notes[name] = value, "from the model files"
 
 
 def declared_fields(spec: RouteSpec) -> tuple[dict[str, str], dict[str, str]]:
