@@ -1,0 +1,1 @@
+"""Importers of public data sets and of other tools' cases, one file per source."""

@@ -1,0 +1,117 @@
+"""BFCL: function calls with every accepted value of every argument."""
+
+from pathlib import Path
+from typing import Any
+
+from routeproof.workloads.case import Case
+from routeproof.workloads.importers.lines import Imported, Line, read_lines
+
+TYPES = {
+    "dict": "object",
+    "float": "number",
+    "tuple": "array",
+    "list": "array",
+    "bool": "boolean",
+    "int": "integer",
+    "str": "string",
+}
+"""Python's names in the files to JSON Schema's."""
+
+SCHEMA_TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
+
+
+def bfcl(path: Path) -> Imported:
+    """Cases of one BFCL file with its ground truth merged in.
+
+    Dots in function names become underscores, which is what the OpenAI API allows;
+    in the expected calls too. Without a ground truth no call is expected
+    (irrelevance) or any (relevance).
+    """
+    needs = ("id", "question", "function")
+    return Imported(tuple(_case(line) for line in read_lines(path, "BFCL", needs)))
+
+
+def _case(line: Line) -> Case:
+    name = line.text("id")
+    category = str(line.row.get("category") or name.rsplit("_", 1)[0])
+    truth = line.row.get("ground_truth")
+    expect = (
+        {"expect": "some"} if truth is None and "irrelevance" not in category else {}
+    )
+    return Case(
+        id=name,
+        class_="tool_call",
+        tags={"category": category},
+        messages=_messages(line),
+        parameters={
+            "max_tokens": 512,
+            "tools": [_tool(one, line) for one in _functions(line)],
+            "tool_choice": "auto",
+        },
+        reference=[] if truth is None and not expect else _renamed(truth, line),
+        scorers=("tool_call",),
+        options=expect,
+    )
+
+
+def _messages(line: Line) -> tuple[dict[str, Any], ...]:
+    turns = line.row["question"]
+    first = turns[0] if isinstance(turns, list) and turns else None
+    if not isinstance(first, list) or not all(isinstance(m, dict) for m in first):
+        raise line.error("`question` is no list of lists of messages")
+    if len(turns) > 1:
+        raise line.error(
+            "this is a multi-turn case: its calls change a simulated world",
+            hint="import the single-turn categories",
+        )
+    return tuple(first)
+
+
+def _functions(line: Line) -> list[dict[str, Any]]:
+    value = line.row["function"]
+    listed = value if isinstance(value, list) else [value]
+    if not all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in listed
+    ):
+        raise line.error("`function` holds something without a name")
+    return listed
+
+
+def _tool(function: dict[str, Any], line: Line) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": _api_name(function["name"]),
+            "description": str(function.get("description", "")),
+            "parameters": _schema(function.get("parameters", {"type": "dict"})),
+        },
+    }
+
+
+def _api_name(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _schema(value: Any) -> Any:
+    """The parameter description with JSON Schema's type names; ``any`` has no type."""
+    if isinstance(value, list):
+        return [_schema(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    done = {}
+    for key, one in value.items():
+        if key == "type" and isinstance(one, str):
+            type_ = TYPES.get(one.lower(), one.lower())
+            if type_ in SCHEMA_TYPES:
+                done[key] = type_
+        else:
+            done[key] = _schema(one)
+    return done
+
+
+def _renamed(truth: Any, line: Line) -> Any:
+    if truth is None:
+        return None
+    if not isinstance(truth, list) or not all(isinstance(one, dict) for one in truth):
+        raise line.error("`ground_truth` is no list of calls")
+    return [{_api_name(k): v for k, v in one.items()} for one in truth]
