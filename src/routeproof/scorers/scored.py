@@ -34,6 +34,12 @@ __all__ = [
 BatchScorer = Callable[[Sequence[tuple[Case, ScoredAnswer]]], Sequence[Score]]
 """A scorer that needs the world (a sandbox, a judge): all its answers at once."""
 
+PAIR_SCORERS = frozenset({"preference"})
+"""Names that score pairs, not answers: see ``judge.pairwise``."""
+
+NEED_THE_WORLD = frozenset({"code", "groundedness", "factuality"})
+"""Names of batch scorers that ``world.batch_scorers`` opens."""
+
 UNSCORED_PHASES = frozenset({"warmup", "probe"})
 
 
@@ -117,7 +123,7 @@ class _Run:
     def take(self, key: RowKey, case: Case, answer: ScoredAnswer) -> None:
         identity = _identity(answer)
         for name in case.scorers:
-            if self._only is not None and name not in self._only:
+            if name in PAIR_SCORERS or (self._only and name not in self._only):
                 continue
             seen = (name, case.id, *identity)
             if name in self._batch:
@@ -145,6 +151,11 @@ class _Run:
 
     def _unknown(self, name: str, case: Case) -> Scorer:
         known = sorted({*self._table, *self._batch})
+        if name in NEED_THE_WORLD:
+            raise ConfigError(
+                f"case {case.id} names the scorer {name!r}, which was not opened",
+                hint="pass `batch=` from `scorers.world.batch_scorers`",
+            )
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
         raise ConfigError(
