@@ -36,7 +36,7 @@ class Row:
     may_stay_open: bool = False
 
 
-SPECULATION = Speculation()
+SPECULATION = Speculation(draft_step_s=0.0003)
 BASELINE = SimulatedRoute()
 CANDIDATE = SimulatedRoute(speculation=SPECULATION)
 TOY = SimulatedRoute(answers="toy")

@@ -37,9 +37,9 @@ _GOODS = ("jars", "crates", "lamps", "barrels", "ropes", "tiles", "kettles", "ba
 _COLOURS = ("crimson", "teal", "ochre", "violet", "ivory", "cobalt", "olive", "amber")
 _REGISTER = (
     "You keep the register of a small harbor. Every boat has a name, a colour, an "
-    "owner and a berth. Answer with what the register says and with nothing that it does not "
-    "say. When two entries disagree the later one counts, and when an entry is missing "
-    "say so. "
+    "owner and a berth. Answer with what the register says and with nothing that it "
+    "does not say. When two entries disagree the later one counts, and when an entry "
+    "is missing say so. "
 )
 
 
@@ -444,7 +444,7 @@ def sampled_proof():
     """Every prompt many times at a temperature."""
     load = LoadSpec(
         quality=ArrivalSpec(concurrency=(8,)),
-        latency=None,
+        latency=ArrivalSpec(concurrency=(1,), requests=16),
         warmup_requests=0,
         block_size=60,
     )
@@ -458,7 +458,7 @@ def warm_answers_proof():
     """Scripted answers at a temperature, two trials."""
     load = LoadSpec(
         quality=ArrivalSpec(concurrency=(8,)),
-        latency=None,
+        latency=ArrivalSpec(concurrency=(1,), requests=16),
         warmup_requests=0,
         block_size=8,
     )

@@ -76,7 +76,7 @@ class Speculation(Strict, frozen=True, kw_only=True):
     draft_tokens: int = 4
     acceptance: tuple[float, ...] = (0.82, 0.75, 0.7, 0.65)
     by_class: dict[str, float] = {}
-    draft_step_s: float = 0.0003
+    draft_step_s: float = 0.0005
     half_context_tokens: float | None = None
     draft_model: str | None = "simulated/draft"
     draft_revision: str | None = "d1"

@@ -15,6 +15,7 @@ from routeproof.simulator.dialects.table import dialect
 from routeproof.simulator.engine import Engine
 from routeproof.simulator.faults import defects_of
 from routeproof.simulator.http import Connection, protocol
+from routeproof.simulator.paced import PacedServer
 from routeproof.simulator.pipe import Pipe
 from routeproof.simulator.reply import Reply
 from routeproof.simulator.route import SimulatedRoute
@@ -236,7 +237,7 @@ class Serving:
 
     url: str
     port: int
-    server: SimulatorServer
+    server: SimulatorServer | PacedServer
 
 
 @contextlib.asynccontextmanager
@@ -256,7 +257,11 @@ async def serve(
         port: 0 takes a free one.
     """
     loop = asyncio.get_running_loop()
-    handler = SimulatorServer(route, book, loop)
+    handler: SimulatorServer | PacedServer
+    if route.paced_s is None:
+        handler = SimulatorServer(route, book, loop)
+    else:
+        handler = PacedServer(route, loop)
     listening = await loop.create_server(protocol(handler), host, port, backlog=4096)
     bound = listening.sockets[0].getsockname()[1]
     try:
