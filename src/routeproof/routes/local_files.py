@@ -6,6 +6,7 @@ draft fits its target, before a single token is drafted.
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from routeproof.errors import FormatError
@@ -80,6 +81,12 @@ def _existing(spec: RouteSpec, text: str | None) -> Path | None:
 
 
 def _facts(path: Path) -> TokenizerFacts | None:
+    return _facts_at(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _facts_at(path: Path, changed_ns: int) -> TokenizerFacts | None:
+    """Both arms usually name the same files; ``changed_ns`` tells newer ones."""
     try:
         return read_tokenizer(path)
     except FormatError:
@@ -99,5 +106,10 @@ def _words(problem: AlignmentProblem) -> str:
 
 
 def _sha256(path: Path) -> str:
+    return _sha256_at(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _sha256_at(path: Path, changed_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
