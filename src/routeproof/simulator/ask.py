@@ -3,6 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -10,6 +11,9 @@ import msgspec
 from routeproof.simulator import tokens
 
 DEFAULT_MAX_TOKENS = 4096
+
+TEMPLATE_TOKENS = 4
+"""Tokens a chat template adds to a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +163,13 @@ def _ask(path: str, body: dict[str, Any], block_tokens: int) -> Ask:
     stop = body.get("stop") or ()
     logprobs = body.get("logprobs")
     wanted = body.get("max_completion_tokens") or body.get("max_tokens")
-    pieces = tokens.split(text)
+    length, blocks = _measured(text, block_tokens)
     return Ask(
         path=path,
         kind="chat" if chat else "completions",
         key=prompt_key(messages, body.get("prompt")),
-        prompt_tokens=len(pieces) + 4,
-        blocks=_blocks(text, pieces, block_tokens),
+        prompt_tokens=length + TEMPLATE_TOKENS,
+        blocks=blocks,
         model=str(body.get("model", "")),
         stream=bool(body.get("stream")),
         include_usage=bool(options.get("include_usage")),
@@ -204,10 +208,12 @@ def _schema(body: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _blocks(text: str, pieces: list[str], block_tokens: int) -> tuple[int, ...]:
-    """Hashes of the prompt's prefixes, one per whole block of tokens."""
+@lru_cache(maxsize=8192)
+def _measured(text: str, block_tokens: int) -> tuple[int, tuple[int, ...]]:
+    """Tokens of a prompt, and hashes of its prefixes, one per whole block."""
+    pieces = tokens.split(text)
     hashes, state = [], 0
     for end in range(block_tokens, len(pieces) + 1, block_tokens):
         state = hash((state, *pieces[end - block_tokens : end]))
         hashes.append(state)
-    return tuple(hashes)
+    return len(pieces), tuple(hashes)

@@ -44,10 +44,18 @@ class Reply:
         number = int(draws.unit("id", engine.route.seed, sequences[0].serial) * 2**52)
         self.id = f"{'chatcmpl' if ask.kind == 'chat' else 'cmpl'}-{number:016x}"
         self._left = len(sequences)
+        self._is_plain = (
+            ask.kind == "chat"
+            and not ask.logprobs
+            and not ask.body.get("return_token_ids")
+        )
         self._base = self._frame()
         fingerprint = dialect.fingerprint(engine)
         signed = {} if fingerprint is None else {"system_fingerprint": fingerprint}
         self._signed: dict[str, Any] = signed
+        self._head = b"data: " + _encode(self._base)[:-1] + b',"choices":[{"index":'
+        tail = _encode(signed)[1:-1]
+        self._tail = b"]," + tail + b"}\n\n" if tail else b"]}\n\n"
 
     def _frame(self) -> dict[str, Any]:
         chat = self._ask.kind == "chat"
@@ -109,7 +117,10 @@ class Reply:
     def _chunk(
         self, sequence: Answering, first: int, group: list[Piece], finish: str | None
     ) -> bytes:
-        text = "".join(p.text for p in group)
+        text = "".join([p.text for p in group])
+        plain = finish is None and group[0].kind == "text" and self._is_plain
+        if plain:
+            return self._quick(sequence.choice, text)
         delta = self._delta(group[0], text)
         items = None
         if self._ask.logprobs and group[0].kind in ("text", "reasoning"):
@@ -120,6 +131,11 @@ class Reply:
             else None
         )
         return self._event(sequence.choice, delta, items, finish, ids)
+
+    def _quick(self, choice: int, text: str) -> bytes:
+        """A chunk of text and nothing else, without building it as an object."""
+        said = b'%d,"delta":{"content":%b},"logprobs":null,"finish_reason":null}'
+        return self._head + said % (choice, _encode(text)) + self._tail
 
     def _delta(self, piece: Piece, text: str) -> dict[str, Any]:
         if piece.kind == "text":

@@ -1,6 +1,7 @@
 """Deciding an answer: right or wrong, spoilt or sound, cut by stop and by length."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from routeproof.simulator import draws, skills, tokens
@@ -11,6 +12,7 @@ from routeproof.simulator.moment import Moment, holds
 from routeproof.simulator.route import Quality
 from routeproof.simulator.spoiling import WAYS
 
+Kind = Literal["reasoning", "text", "name", "arguments"]
 Finish = Literal["stop", "length", "tool_calls"]
 REPETITIVE = frozenset({"loop", "exclamation"})
 """Spoilt ways in which the drafter always guesses right."""
@@ -19,7 +21,7 @@ REPETITIVE = frozenset({"loop", "exclamation"})
 class Piece(NamedTuple):
     """One token of an answer. ``call`` is the index of its tool call, else -1."""
 
-    kind: Literal["reasoning", "text", "name", "arguments"]
+    kind: Kind
     text: str
     call: int = -1
 
@@ -133,15 +135,19 @@ class Writer:
             text += skills.filler(
                 min(ask.max_tokens, 400), draws.generator("on", ask.key)
             )
-        pieces = [Piece("reasoning", t) for t in tokens.split(said.reasoning)]
-        pieces += [Piece("text", t) for t in tokens.split(text)]
+        pieces = _pieces("reasoning", said.reasoning) + _pieces("text", text)
         for index, (name, arguments) in enumerate(said.calls):
-            pieces.append(Piece("name", name, index))
-            pieces += [Piece("arguments", t, index) for t in tokens.split(arguments)]
+            pieces += (Piece("name", name, index),)
+            pieces += _pieces("arguments", arguments, index)
         limit = ask.max_tokens + sampling.cap_leak_tokens
         if "max_tokens" not in sampling.ignored and len(pieces) > limit:
-            return tuple(pieces[:limit]), "length"
-        return tuple(pieces), "tool_calls" if said.calls and not stopped else "stop"
+            return pieces[:limit], "length"
+        return pieces, "tool_calls" if said.calls and not stopped else "stop"
+
+
+@lru_cache(maxsize=8192)
+def _pieces(kind: Kind, text: str, call: int = -1) -> tuple[Piece, ...]:
+    return tuple(Piece(kind, token, call) for token in tokens.split(text))
 
 
 def _stopped(text: str, stops: tuple[str, ...], leak_tokens: int) -> tuple[str, bool]:

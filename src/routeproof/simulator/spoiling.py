@@ -24,10 +24,10 @@ def _wrong(
 def _garble(
     said: Said, entry: Entry | None, others: tuple[str, ...], rng: random.Random
 ) -> Said:
-    pieces = tokens.split(said.text) or [" "]
+    pieces = tokens.split(said.text) or (" ",)
     start = rng.randrange(max(len(pieces) // 2, 1))
     noise = [rng.choice(_GARBAGE) for _ in range(max(len(pieces) - start, 12))]
-    return replace(said, text="".join(pieces[:start] + noise))
+    return replace(said, text="".join([*pieces[:start], *noise]))
 
 
 def _leak(
@@ -41,7 +41,7 @@ def _leak(
 def _loop(
     said: Said, entry: Entry | None, others: tuple[str, ...], rng: random.Random
 ) -> Said:
-    pieces = tokens.split(said.text) or [" again", " and"]
+    pieces = tokens.split(said.text) or (" again", " and")
     phrase = "".join(pieces[: min(6, len(pieces))])
     return replace(said, text=(phrase + " ") * 60, calls=())
 

@@ -14,15 +14,10 @@ _PIECE = re.compile(
 )
 
 
-def split(text: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def split(text: str) -> tuple[str, ...]:
     """Tokens of a text, in order; ``"".join(split(text)) == text``."""
-    return _PIECE.findall(text)
-
-
-@lru_cache(maxsize=4096)
-def count(text: str) -> int:
-    """Number of tokens of a text."""
-    return len(split(text))
+    return tuple(_PIECE.findall(text))
 
 
 @lru_cache(maxsize=65_536)
