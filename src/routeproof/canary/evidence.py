@@ -2,9 +2,10 @@
 
 For each signal two tests run side by side over canary and control: *harm* (the canary
 is worse than the control by more than what is forgiven) and *safe* (a loss of the
-tolerance is excluded). Both may be looked at after every answer. The alphas of all
-signals add up to the canary's alpha, so that an equal candidate is rolled back by
-chance at most that often, over its whole life.
+tolerance is excluded). Both may be looked at after every answer. Harm is gathered
+over the canary's whole life, and the alphas of all signals add up to the canary's
+alpha: an equal candidate is rolled back by chance at most that often, ever. Safety is
+shown anew at every step, since a fault may need the higher load.
 """
 
 from collections.abc import Mapping
@@ -42,12 +43,17 @@ class SignalPolicy(
 class SignalState(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What a signal has to remember across restarts."""
+    """What a signal has to remember across restarts.
+
+    ``bad`` and ``seen`` count over the canary's life, ``step_seen`` since the step was
+    entered; control first, canary second.
+    """
 
     harm: RatesState = RatesState()
     safe: RatesState = RatesState()
     bad: tuple[int, int] = (0, 0)
     seen: tuple[int, int] = (0, 0)
+    step_seen: tuple[int, int] = (0, 0)
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +71,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     canary_share: float | None
     control_seen: int
     canary_seen: int
+    step_seen: int
     harm_log_e: float
     safe_log_e: float
     harm_at: float
@@ -78,11 +85,12 @@ class _Tests:
     safe: RatesTest
     bad: list[int]
     seen: list[int]
+    step_seen: list[int]
 
 
 @dataclass(slots=True)
 class Evidence:
-    """All signals of one canary at one step of its life.
+    """All signals of one canary.
 
     Attributes:
         policies: The signals that are judged.
@@ -117,9 +125,15 @@ class Evidence:
         side = 1 if is_canary else 0
         tests.bad[side] += int(bad)
         tests.seen[side] += 1
-        arm = "canary" if is_canary else "baseline"
+        tests.step_seen[side] += 1
         tests.harm.update(stratum, "canary" if is_canary else "baseline", bad)
-        tests.safe.update(stratum, "canary" if arm == "canary" else "baseline", bad)
+        tests.safe.update(stratum, "canary" if is_canary else "baseline", bad)
+
+    def enter_step(self) -> None:
+        """Ask for safety anew; harm goes on."""
+        for name, tests in self._tests.items():
+            tests.safe = RatesTest("safe", tolerance=self.policies[name].tolerance)
+            tests.step_seen = [0, 0]
 
     def is_split_as_configured(self) -> bool:
         """False once canary and control samples are not equally many by chance."""
@@ -156,6 +170,7 @@ class Evidence:
             canary_share=shares[1],
             control_seen=tests.seen[0],
             canary_seen=tests.seen[1],
+            step_seen=min(tests.step_seen),
             harm_log_e=harm.log_e_value,
             safe_log_e=safe.log_e_value,
             harm_at=-log(alpha),
@@ -171,6 +186,7 @@ class Evidence:
                 safe=tests.safe.state(),
                 bad=(tests.bad[0], tests.bad[1]),
                 seen=(tests.seen[0], tests.seen[1]),
+                step_seen=(tests.step_seen[0], tests.step_seen[1]),
             )
             for name, tests in self._tests.items()
         }
@@ -196,13 +212,14 @@ def _tests(policy: SignalPolicy, state: SignalState) -> _Tests:
         safe=RatesTest("safe", tolerance=policy.tolerance, state=state.safe),
         bad=list(state.bad),
         seen=list(state.seen),
+        step_seen=list(state.step_seen),
     )
 
 
 def _outcome(
     tests: _Tests, policy: SignalPolicy, alpha: float, alpha_safe: float, is_stale: bool
 ) -> tuple[SignalOutcome, str]:
-    fewest = min(tests.seen)
+    fewest = min(tests.step_seen)
     rates = (
         f"bad on {tests.bad[1]} of {tests.seen[1]} against "
         f"{tests.bad[0]} of {tests.seen[0]}"
@@ -217,7 +234,7 @@ def _outcome(
     if fewest == 0:
         return SignalOutcome.NO_DATA, f"no applicable answer in one arm ({rates})"
     if fewest < policy.minimum:
-        why = f"{fewest} of {policy.minimum} answers in the smaller arm"
+        why = f"{fewest} of {policy.minimum} answers in the smaller arm at this step"
         return SignalOutcome.INCONCLUSIVE, why
     if tests.safe.p_value <= alpha_safe:
         return SignalOutcome.PASS, (

@@ -98,6 +98,19 @@ class Relay:
     limits: Limits = field(default_factory=Limits)
     hosts: frozenset[str] = frozenset()
     clock: Callable[[], float] = time.monotonic
+    _running: dict[int, tuple[LiveArm, Exchange]] = field(
+        default_factory=dict, init=False
+    )
+
+    def cut(self, arm: LiveArm) -> int:
+        """End every running exchange of an arm; returns how many.
+
+        The client sees its answer break off, never a false end.
+        """
+        cut = [e for a, e in list(self._running.values()) if a == arm]
+        for exchange in cut:
+            exchange.abort()
+        return len(cut)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -210,6 +223,7 @@ class Relay:
         tee = decision.sample
         if tee is not None:
             tee.head(exchange.status, exchange.headers)
+        self._running[id(exchange)] = (decision.arm, exchange)
         try:
             passed = response_headers(exchange.headers)
             passed.append((b"x-routeproof-request-id", decision.request_id.encode()))
@@ -229,6 +243,7 @@ class Relay:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             return "completed"
         finally:
+            del self._running[id(exchange)]
             exchange.close()
 
 

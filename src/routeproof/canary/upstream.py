@@ -217,6 +217,11 @@ class Exchange:
             await connection.wait(self._idle_s, "further bytes")
         return connection.take()
 
+    def abort(self) -> None:
+        """Break off in the middle; a reader is told at once."""
+        self._connection.error = "cut by the rollback"
+        self._connection.close()
+
     def close(self) -> None:
         """Give the connection back if it can serve again, else drop it."""
         self._pool.give_back(self._connection)

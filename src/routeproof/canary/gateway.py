@@ -1,0 +1,290 @@
+"""One canary with all its parts: relay, taster, controller, store, lease."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from routeproof.canary.config import CanaryConfig
+from routeproof.canary.controller import Controller
+from routeproof.canary.evidence import Evidence, SignalState
+from routeproof.canary.lease import Lease
+from routeproof.canary.relay import Limits, Relay
+from routeproof.canary.router import CanaryRouter
+from routeproof.canary.samples import Spool
+from routeproof.canary.sealing import seal_from
+from routeproof.canary.share import ShareMeter
+from routeproof.canary.state import RESTING, Seen, SignalOutcome, State, new_attempt
+from routeproof.canary.store import AuditEntry, SqliteStore
+from routeproof.canary.taster import Taster
+from routeproof.canary.upstream import Deadlines, Pool
+from routeproof.engines.adapters import adapter
+from routeproof.errors import ConfigError, StoredRunError
+from routeproof.stats.sequential import AssignmentState
+
+TICK_S = 0.5
+SHARE_WINDOW_S = 1.0
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Evidence across restarts, tied to one attempt and one step."""
+
+    attempt: int
+    step: int
+    signals: dict[str, SignalState]
+    ratio: AssignmentState | None = None
+
+
+@dataclass(slots=True)
+class Gateway:
+    """Everything of one canary in one process.
+
+    Attributes:
+        wall: Unix seconds.
+        clock: Monotonic seconds.
+    """
+
+    config: CanaryConfig
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    wall: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
+    engine: str = "openai"
+    store: SqliteStore = field(init=False)
+    lease: Lease = field(init=False)
+    meter: ShareMeter = field(init=False)
+    taster: Taster = field(init=False)
+    router: CanaryRouter = field(init=False)
+    relay: Relay = field(init=False)
+    controller: Controller = field(init=False)
+    rollback_s: float | None = field(default=None, init=False)
+    _step: tuple[int, int] = field(default=(0, 0), init=False)
+    _asked_back_s: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        try:
+            config.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot keep state in {config.folder}: {error.strerror}",
+                key="canary.state",
+            ) from error
+        self.store = SqliteStore(config.folder / "state.db")
+        self.lease = Lease(lease_s=config.lease_s, clock=self.clock)
+        self.meter = ShareMeter(window_s=SHARE_WINDOW_S, clock=self.clock)
+        state = self._begin()
+        self.taster = Taster(
+            spool=Spool(
+                config.folder / "samples.db",
+                seal=seal_from(config.spec.privacy.seal_key_env, self.environ),
+            ),
+            evidence=Evidence(config.policies, alpha=config.spec.alpha),
+            adapter=adapter(self.engine),
+            slo=config.slo,
+            wall=self.wall,
+            keep_prompts=config.spec.privacy.keep_prompts,
+        )
+        self._recall(state)
+        self._wire(state)
+
+    def _begin(self) -> State:
+        """The stored state, or a fresh one; another candidate is a new attempt."""
+        config = self.config
+        state = self.store.read(config.name)
+        if state is None:
+            fresh = State(
+                name=config.name,
+                candidate_digest=config.candidate_digest,
+                entered_s=self.wall(),
+                revision=1,
+            )
+            self._write(fresh, 0, "create")
+            return fresh
+        if state.candidate_digest == config.candidate_digest:
+            return state
+        if state.phase not in RESTING:
+            raise ConfigError(
+                f"the canary `{config.name}` is {state.phase} with another candidate",
+                hint="roll it back first, or restore the route",
+            )
+        fresh = new_attempt(state, config.candidate_digest, self.wall(), override=False)
+        self._write(fresh, state.revision, "new_attempt")
+        return fresh
+
+    def _write(self, state: State, expected: int, action: str) -> None:
+        entry = AuditEntry(
+            name=state.name,
+            actor="gateway",
+            action=action,
+            reason=state.reason,
+            at_s=self.wall(),
+            revision=state.revision,
+            numbers={"candidate_digest": state.candidate_digest[:16]},
+        )
+        self.store.write(state, expected=expected, entry=entry)
+
+    def _wire(self, state: State) -> None:
+        traffic = self.config.spec.traffic
+        deadlines = Deadlines(
+            first_byte_s=traffic.first_byte_deadline_s, idle_s=traffic.idle_deadline_s
+        )
+        self.router = CanaryRouter(
+            salt=f"{state.name}/{state.attempt}",
+            pools={
+                name: Pool(url, deadlines)
+                for name, url in self.config.upstreams.items()
+            },
+            keys=self._keys(traffic.api_keys_env),
+            traffic=traffic,
+            lease=self.lease,
+            meter=self.meter,
+            sample_ppm=self.config.sample_ppm,
+            taste=self.taster.put,
+            override_key=self._secret(traffic.override_key_env),
+        )
+        self.relay = Relay(
+            router=self.router,
+            limits=Limits(
+                body_bytes=traffic.body_bytes_max,
+                body_deadline_s=traffic.receive_deadline_s,
+            ),
+            hosts=frozenset(traffic.hosts),
+        )
+        self.controller = Controller(
+            store=self.store,
+            name=self.config.name,
+            steps=self.config.steps,
+            look=self.look,
+            wall=self.wall,
+        )
+        self.lease.renew(state)
+
+    def _keys(self, named: Mapping[str, str]) -> dict[str, bytes]:
+        sides = {label: side for side, label in self.config.labels.items()}
+        keys = {}
+        for label, variable in named.items():
+            side = sides.get(label, label)
+            if side not in self.config.upstreams:
+                raise ConfigError(
+                    f"`{label}` is no route of this canary",
+                    key="canary.traffic.api_keys_env",
+                    hint=f"known: {', '.join(sides)}",
+                )
+            secret = self._secret(variable)
+            if secret is not None:
+                keys[side] = b"Bearer " + secret.encode()
+        return keys
+
+    def _secret(self, variable: str | None) -> str | None:
+        if variable is None:
+            return None
+        value = self.environ.get(variable)
+        if not value:
+            raise ConfigError(
+                f"the environment variable {variable} is not set",
+                hint=f"export {variable}=... before you serve",
+            )
+        return value
+
+    def look(self) -> Seen:
+        """What the controller sees now."""
+        standings = self.taster.standings()
+        scored = min((s.step_seen for s in standings if s.is_required), default=0)
+        share = self.meter.share()
+        if share is None and self.meter.canary_is_drained():
+            share = 0.0
+        return Seen(
+            now_s=self.wall(),
+            signals={
+                s.name: s.outcome
+                for s in standings
+                if s.is_required or s.outcome is SignalOutcome.FAIL
+            },
+            scored_canary=scored,
+            scored_control=scored,
+            observed_share=share,
+        )
+
+    def tick(self) -> State | None:
+        """Look, decide, renew the lease, remember the evidence."""
+        state = self.controller.tick()
+        if state is None:
+            return None
+        self.lease.renew(state)
+        self._note_rollback(state)
+        if (state.attempt, state.step) != self._step and state.phase != "ready":
+            self._step = (state.attempt, state.step)
+            self.taster.enter_step()
+        self._remember()
+        return state
+
+    def _note_rollback(self, state: State) -> None:
+        """Measure from the trigger to the last candidate byte."""
+        if state.phase == "rolling_back" and self._asked_back_s is None:
+            self._asked_back_s = self.clock()
+            if self.config.spec.traffic.drain == "cut":
+                self.relay.cut("canary")
+        if state.phase == "rolled_back" and self._asked_back_s is not None:
+            last = self.meter.last_canary_byte_s or self._asked_back_s
+            self.rollback_s = max(0.0, last - self._asked_back_s)
+            self._asked_back_s = None
+            self._store_rollback(state)
+
+    def _store_rollback(self, state: State) -> None:
+        body = {
+            "canary": state.name,
+            "attempt": state.attempt,
+            "reason": state.reason,
+            "at_s": self.wall(),
+            "trigger_to_last_candidate_byte_s": self.rollback_s,
+        }
+        path = self.config.folder / "last_rollback.json"
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(body), indent=2))
+
+    @property
+    def _memory(self) -> Path:
+        return self.config.folder / "evidence.json"
+
+    def _remember(self) -> None:
+        remembered = Remembered(
+            attempt=self._step[0],
+            step=self._step[1],
+            signals=self.taster.evidence.state(),
+            ratio=self.taster.evidence.ratio_state(),
+        )
+        fresh = self._memory.with_suffix(".tmp")
+        try:
+            fresh.write_bytes(msgspec.json.encode(remembered))
+            os.replace(fresh, self._memory)
+        except OSError as error:
+            self.taster.last_error = f"cannot keep the evidence: {error.strerror}"
+
+    def _recall(self, state: State) -> None:
+        self._step = (state.attempt, state.step)
+        try:
+            found = msgspec.json.decode(self._memory.read_bytes(), type=Remembered)
+        except (OSError, msgspec.DecodeError):
+            return
+        if found.attempt == state.attempt:
+            self.taster.evidence.restore(found.signals, found.ratio)
+            self._step = (found.attempt, found.step)
+
+    async def control(self) -> None:
+        """Tick until cancelled; a store that fails stops the lease, not the relay."""
+        last_sweep_s = self.clock()
+        while True:
+            await asyncio.to_thread(self.tick)
+            if self.clock() - last_sweep_s > 60.0:
+                last_sweep_s = self.clock()
+                await asyncio.to_thread(self._forget_old)
+            await asyncio.sleep(TICK_S)
+
+    def _forget_old(self) -> None:
+        try:
+            self.taster.spool.expire(self.wall() - self.config.spec.privacy.retention_s)
+        except StoredRunError as error:
+            self.taster.last_error = error.message

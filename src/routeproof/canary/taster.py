@@ -1,0 +1,209 @@
+"""The thread that tastes: copies to samples to signals to evidence, off the loop.
+
+A bounded queue stands between the relay and this thread; what does not fit is dropped
+and counted by arm. Samples are spooled before they are scored, so that a restart
+scores what was left over.
+"""
+
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from routeproof.canary.evidence import Evidence, Standing
+from routeproof.canary.redact import Redactor, redact
+from routeproof.canary.samples import Sample, Spool
+from routeproof.canary.signals import Tasting, taste
+from routeproof.canary.tee import Copy
+from routeproof.engines.adapter import Adapter
+from routeproof.errors import StoredRunError
+from routeproof.records.record import Record
+
+KEPT_FIELDS = (
+    "response_format",
+    "tools",
+    "tool_choice",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "stop",
+    "stream",
+    "n",
+)
+"""Request fields a sample keeps; the prompt is not among them."""
+
+_STOP = None
+
+
+@dataclass(slots=True)
+class Taster:
+    """Scores sampled answers in a thread of its own.
+
+    Attributes:
+        adapter: Knows the candidate engine's per-request details.
+        slo: Limits in seconds for the ``slow`` signals.
+        lag_max_s: Scores older than this behind make the evidence stale.
+        drop_difference_max: Drop shares of the arms may differ by this much.
+        redactors: Run after the built-in patterns.
+        last_error: The spool's last failure in words.
+    """
+
+    spool: Spool
+    evidence: Evidence
+    adapter: Adapter
+    slo: Mapping[str, float]
+    wall: Callable[[], float]
+    keep_prompts: bool = False
+    lag_max_s: float = 300.0
+    drop_difference_max: float = 0.05
+    redactors: tuple[Redactor, ...] = ()
+    queue_size: int = 1_000
+    last_error: str | None = field(default=None, init=False)
+    taken: Counter[str] = field(default_factory=Counter, init=False)
+    dropped: Counter[str] = field(default_factory=Counter, init=False)
+    on_scored: Callable[[Sample], None] | None = None
+    _queue: "queue.Queue[Copy | None]" = field(init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._queue = queue.Queue(maxsize=self.queue_size)
+        self.dropped.update(self.spool.dropped())
+
+    def put(self, copy: Copy) -> None:
+        """Take a finished copy, or drop it; called on the event loop."""
+        self.taken[copy.arm] += 1
+        if copy.is_too_large:
+            self.dropped[copy.arm] += 1
+            return
+        try:
+            self._queue.put_nowait(copy)
+        except queue.Full:
+            self.dropped[copy.arm] += 1
+
+    def start(self) -> None:
+        """Score what a former life left unscored, then what comes."""
+        self._thread = threading.Thread(target=self._work, daemon=True, name="taster")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is queued and end the thread."""
+        self._queue.put(_STOP)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        self._guarded(self._left_over)
+        while (copy := self._queue.get()) is not _STOP:
+            self._guarded(lambda copy=copy: self._taste(copy))  # type: ignore[misc]
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+            self.last_error = None
+        except StoredRunError as error:
+            self.last_error = error.message
+
+    def _left_over(self) -> None:
+        for sample in self.spool.unscored(limit=self.spool.limit):
+            self._score(sample, prompt="")
+
+    def _taste(self, copy: Copy) -> None:
+        sample = self._sample(copy)
+        prompt = str(copy.body.get("_prompt", ""))
+        if not self.spool.add(sample, response_id=copy.response_id()):
+            self.dropped[sample.arm] += 1
+            return
+        self._score(sample, prompt)
+
+    def _sample(self, copy: Copy) -> Sample:
+        now_s = self.wall()
+        kept = {k: copy.body[k] for k in KEPT_FIELDS if k in copy.body}
+        prompt = (
+            self._redacted(copy.body.get("messages")) if self.keep_prompts else None
+        )
+        return Sample(
+            request_id=copy.request_id,
+            arm=copy.arm,
+            at_s=now_s,
+            stratum=copy.stratum,
+            request=kept,
+            prompt=prompt,
+            record=self._clean(copy.record(self.adapter, now_s)),
+            owner=copy.owner,
+        )
+
+    def _clean(self, record: Record) -> Record:
+        """The record with its texts redacted and the bulky parts left out."""
+        said = record.answer
+        answer = msgspec.structs.replace(
+            said,
+            text=None if said.text is None else self._red(said.text),
+            reasoning=None,
+            tool_calls=None if said.tool_calls is None else self._red(said.tool_calls),
+            error=None if said.error is None else self._red(said.error),
+            choices=None,
+            logprobs=None,
+            token_ids=None,
+        )
+        return msgspec.structs.replace(record, answer=answer)
+
+    def _red(self, text: str) -> str:
+        return redact(text, hooks=self.redactors)
+
+    def _redacted(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._red(value)
+        if isinstance(value, list):
+            return [self._redacted(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self._redacted(each) for key, each in value.items()}
+        return value
+
+    def _score(self, sample: Sample, prompt: str) -> None:
+        signals = taste(Tasting(sample, prompt, self.slo))
+        scored = msgspec.structs.replace(sample, signals=signals)
+        self.spool.score(scored)
+        with self._lock:
+            self.evidence.take(scored)
+        if self.on_scored is not None:
+            self.on_scored(scored)
+
+    def observe(self, name: str, *, is_canary: bool, bad: bool, stratum: str) -> None:
+        """Take in one outcome that is not in the answer itself, such as feedback."""
+        with self._lock:
+            if name in self.evidence.policies:
+                self.evidence.observe(name, is_canary, bad, stratum)
+
+    def enter_step(self) -> None:
+        """Ask every signal for safety anew."""
+        with self._lock:
+            self.evidence.enter_step()
+
+    def standings(self) -> list[Standing]:
+        """Where every signal stands; stale when scores lag or drops are unequal."""
+        with self._lock:
+            return self.evidence.standings(is_stale=self.staleness() is not None)
+
+    def staleness(self) -> str | None:
+        """Why the evidence cannot be trusted now, or ``None``."""
+        if self._thread is not None and not self._thread.is_alive():
+            return "the scorer is not running"
+        if self.last_error is not None:
+            return self.last_error
+        if self._queue.qsize() >= self.queue_size:
+            return "the scorer does not keep up"
+        shares = {
+            arm: self.dropped[arm] / self.taken[arm]
+            for arm in ("canary", "control")
+            if self.taken[arm]
+        }
+        if shares and max(shares.values()) - min(shares.values()) > (
+            self.drop_difference_max
+        ):
+            return f"samples were dropped unequally: {shares}"
+        return None
