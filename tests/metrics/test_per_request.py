@@ -94,8 +94,10 @@ def test_gaps_of_failed_requests_are_left_out():
         a_record(request_id="a", chunk_s=(1.0, 2.0, 3.0)),
         a_record(request_id="b", chunk_s=(1.0, 9.0), outcome="cut_short"),
     )
-    assert chunk_gaps(part, np.ones(2, dtype=bool)).n == 2
-    assert chunk_gaps(part, np.array([False, True])).n == 0
+    together, other = chunk_gaps(part, np.array([0, 0]), 2)
+    assert (together.n, other.n) == (2, 0)
+    first, second = chunk_gaps(part, np.array([-1, 1]), 2)
+    assert (first.n, second.n) == (0, 0)
 
 
 def test_parts_are_put_together_in_order_with_what_each_knows():

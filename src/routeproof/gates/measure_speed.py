@@ -15,7 +15,8 @@ from routeproof.gates.slo import metric_of, quantile_of
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.requests import Requests, asked_load
 from routeproof.metrics.table import METRICS
-from routeproof.metrics.windows import rates, within_slo
+from routeproof.metrics.windows import RATED, rates, within_slo
+from routeproof.records.columns import Bools
 from routeproof.stats.percentile import percentile
 
 ARMS = ("baseline", "candidate", "control")
@@ -65,29 +66,30 @@ def timed_stages(requests: Requests) -> tuple[tuple[str, str], ...]:
 def _latency_rows(load: Load, phase: str, level: str) -> list[LatencyRow]:
     rows = []
     for arm in ARMS:
-        some = load.requests.where(load.requests.at(arm=arm, phase=phase, level=level))
-        if not some.n:
+        keep = load.requests.at(arm=arm, phase=phase, level=level)
+        if not keep.any():
             continue
+        some = load.requests.where(keep, only=METRICS)
+        good = some.served()
         for name in METRICS:
-            row = _latency_row(load, some, (arm, phase, level), name)
+            row = _latency_row(load, some, good, (arm, phase, level), name)
             if row is not None:
                 rows.append(row)
     return rows
 
 
 def _latency_row(
-    load: Load, some: Requests, at: tuple[str, str, str], name: str
+    load: Load, some: Requests, good: Bools, at: tuple[str, str, str], name: str
 ) -> LatencyRow | None:
-    metric, column, good = METRICS[name], some.number(name), some.served()
-    values = column.where_known()
+    metric, column = METRICS[name], some.number(name)
+    values = np.sort(column.where_known())
     if not values.size and good.any():
         return None
     arm, phase, level = at
     failed = int((~good).sum())
     unknown = int((good & ~column.known).sum())
-    shown = np.concatenate([values, np.full(failed, np.inf)])
-    if metric.better == "higher":
-        shown = values
+    is_time = metric.better == "lower"
+    shown = np.concatenate([values, np.full(failed if is_time else 0, np.inf)])
     gaps = load.gaps.get(at) if name == "chunk_gap" else None
     return LatencyRow(
         arm=arm,
@@ -118,7 +120,6 @@ def _percentiles(
     wanted = {*QUANTILES, *(q for q in asked if q is not None)}
     level = 1 - 2 * agreed.policy.alpha
     rows = []
-    samples = np.sort(samples)
     for q in sorted(wanted):
         found = percentile(samples, q, level=level)
         interval = found.interval
@@ -144,14 +145,14 @@ def ecdf(
 ) -> tuple[tuple[float, float], ...]:
     """Points (value, share of ``n`` at most that value), at most ``ECDF_POINTS``.
 
-    ``n`` counts the failures too: a curve that ends below 1 shows them.
+    ``values`` are sorted; ``n`` counts the failures too: a curve that ends below 1
+    shows them.
     """
     if not values.size or n <= 0:
         return ()
-    ordered = np.sort(values)
-    count = min(ECDF_POINTS, ordered.size)
-    ranks = np.unique(np.linspace(1, ordered.size, count).round().astype(np.int64))
-    points = zip(ordered[ranks - 1].tolist(), (ranks / n).tolist(), strict=True)
+    count = min(ECDF_POINTS, values.size)
+    ranks = np.unique(np.linspace(1, values.size, count).round().astype(np.int64))
+    points = zip(values[ranks - 1].tolist(), (ranks / n).tolist(), strict=True)
     return tuple((value, share) for value, share in points)
 
 
@@ -161,7 +162,7 @@ def _load_rows(load: Load, phase: str, level: str) -> list[LoadRow]:
     rows = []
     for arm in ARMS:
         keep = load.requests.at(arm=arm, phase=phase, level=level)
-        some = load.requests.where(keep)
+        some = load.requests.where(keep, only=(*RATED, *limits))
         if not some.n:
             continue
         correct = None if load.correct is None else load.correct[keep]
@@ -202,9 +203,9 @@ def _prefill_share(load: Load, stages: tuple[tuple[str, str], ...]) -> float | N
     if not stages:
         return None
     phase, level = stages[0]
-    some = load.requests.where(
-        load.requests.at(arm="baseline", phase=phase, level=level)
-    )
+    keep = load.requests.at(arm="baseline", phase=phase, level=level)
+    wanted = ("time_to_first_token", "request_latency")
+    some = load.requests.where(keep, only=wanted)
     first, whole = some.number("time_to_first_token"), some.number("request_latency")
     known = first.known & whole.known
     total = float(whole.values[known].sum())
@@ -212,8 +213,9 @@ def _prefill_share(load: Load, stages: tuple[tuple[str, str], ...]) -> float | N
 
 
 def _median_output_tokens(requests: Requests) -> float | None:
-    some = requests.where(requests.at(arm="baseline") & requests.served())
-    tokens = some.number("output_tokens").where_known()
+    keep = requests.at(arm="baseline") & requests.served()
+    some = requests.number("output_tokens")
+    tokens = some.values[keep & some.known]
     return float(np.median(tokens)) if tokens.size else None
 
 
@@ -228,8 +230,7 @@ def _cached_share(
     timed = np.zeros(requests.n, dtype=np.bool_)
     for phase, level in stages:
         timed |= requests.at(arm=arm, phase=phase, level=level)
-    some = requests.where(timed & requests.served())
-    prompt, cached = some.number("prompt_tokens"), some.number("cached_tokens")
-    known = prompt.known & cached.known
+    prompt, cached = requests.number("prompt_tokens"), requests.number("cached_tokens")
+    known = timed & requests.served() & prompt.known & cached.known
     total = float(prompt.values[known].sum())
     return float(cached.values[known].sum()) / total if total > 0 else None

@@ -53,6 +53,7 @@ def evidence_of(run: Gathered) -> Evidence:
     routes = routes_of(run)
     requests = run.requests
     table = None if run.scores is None else score_table(run.scores)
+    facts = facts_of(run)
     load = Load(
         requests=requests,
         agreed=agreed,
@@ -69,11 +70,9 @@ def evidence_of(run: Gathered) -> Evidence:
         is_interleaved=is_interleaved(requests),
         has_control=has_control(requests),
         validity=validity_rows(run.manifest.health),
-        quality=_quality(run, table, agreed),
+        quality=_quality(run, table, agreed, facts),
         speed=measure_speed(load),
-        acceptance=measure_acceptance(
-            load, routes, facts_of(run), series_of(run.telemetry)
-        ),
+        acceptance=measure_acceptance(load, routes, facts, series_of(run.telemetry)),
         stability=measure_stability(
             requests, run.telemetry, run.manifest, alpha=agreed.policy.alpha
         ),
@@ -125,7 +124,9 @@ def _maturity(proof: Proof | None, routes: RouteDiff | None) -> str | None:
     return None if routes is None else routes.candidate.value("engine.maturity")
 
 
-def _quality(run: Gathered, table: ScoreTable | None, agreed: Agreed) -> Quality:
+def _quality(
+    run: Gathered, table: ScoreTable | None, agreed: Agreed, facts: CaseFacts
+) -> Quality:
     requests = run.requests
     phase = quality_phase(requests)
     alpha = agreed.policy.alpha
@@ -144,7 +145,7 @@ def _quality(run: Gathered, table: ScoreTable | None, agreed: Agreed) -> Quality
     answers = Answers(
         table=table,
         requests=requests,
-        facts=facts_of(run),
+        facts=facts,
         agreed=agreed,
         seed=run.proof.workload.seed if run.proof else 0,
     )
@@ -171,7 +172,10 @@ def _greedy(run: Gathered, phase: str, agreed: Agreed) -> list[Differing]:
 def facts_of(run: Gathered) -> CaseFacts:
     """Slices of the cases, with lengths as the baseline has them."""
     requests = run.requests
-    base = requests.where(requests.at(arm="baseline") & requests.served())
+    base = requests.where(
+        requests.at(arm="baseline") & requests.served(),
+        only=("prompt_tokens", "output_tokens"),
+    )
     return case_facts(
         run.cases,
         _median_by_case(base, "prompt_tokens"),

@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.metrics.degenerate import degenerate_column
 from routeproof.metrics.histogram import LogHistogram
-from routeproof.metrics.per_request import COLUMNS, chunk_gaps, per_request
-from routeproof.metrics.requests import Requests, gather
+from routeproof.metrics.pairs import with_partners
+from routeproof.metrics.per_request import (
+    COLUMNS,
+    Codes,
+    chunk_gaps,
+    per_request,
+    with_served,
+)
+from routeproof.metrics.requests import Requests, code, gather
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.records.columns import Bools, Records
@@ -62,7 +70,7 @@ def gather_run(path: Path) -> Gathered:
     manifest = folder.read_manifest()
     cases = read_cases(folder.cases_path) if folder.cases_path.exists() else ()
     gaps: dict[Stage, LogHistogram] = {}
-    requests = gather(_reduced(folder, gaps))
+    requests = with_partners(gather(_reduced(folder, gaps)))
     return Gathered(
         folder=folder,
         manifest=manifest,
@@ -90,18 +98,30 @@ def read_proof(folder: RunFolder, manifest: Manifest) -> Proof | None:
 
 def _reduced(folder: RunFolder, gaps: dict[Stage, LogHistogram]) -> Iterator[Records]:
     for part in folder.parts(only=COLUMNS):
-        reduced = per_request(part)
-        yield reduced.with_number("is_degenerate", degenerate_column(part))
-        for stage in _stages(part):
-            keep = part.is_in("arm", stage[0]) & part.is_in("phase", stage[1])
-            keep &= part.is_in("level", stage[2])
-            found = chunk_gaps(part, keep)
-            gaps[stage] = gaps[stage].plus(found) if stage in gaps else found
+        asked = with_served(part)
+        yield per_request(asked).with_number("is_degenerate", degenerate_column(asked))
+        stages, groups = _stages(part)
+        found = chunk_gaps(asked, groups, len(stages))
+        for stage, each in zip(stages, found, strict=True):
+            gaps[stage] = gaps[stage].plus(each) if stage in gaps else each
 
 
-def _stages(part: Records) -> list[Stage]:
-    columns = (part.text("arm"), part.text("phase"), part.text("level"))
-    return sorted({s for s in zip(*columns, strict=True) if None not in s})
+def _stages(part: Records) -> tuple[list[Stage], Codes]:
+    """(arm, phase, level) of a part, and which one each request belongs to."""
+    columns = [code(part.text(name)) for name in ("arm", "phase", "level")]
+    cells = np.zeros(part.n, dtype=np.int64)
+    known = np.ones(part.n, dtype=np.bool_)
+    for each in columns:
+        cells = cells * len(each.names) + np.maximum(each.codes, 0)
+        known &= each.codes >= 0
+    seen, groups = np.unique(cells, return_inverse=True)
+    stages = []
+    for cell in seen.tolist():
+        cell, level = divmod(cell, len(columns[2].names))
+        arm, phase = divmod(cell, len(columns[1].names))
+        places = (arm, phase, level)
+        stages.append(tuple(c.names[i] for c, i in zip(columns, places, strict=True)))
+    return stages, np.where(known, groups, -1)
 
 
 def scores_of(folder: RunFolder, cases: tuple[Case, ...]) -> Scores | None:

@@ -37,13 +37,25 @@ class LogHistogram:
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> "LogHistogram":
         """Values of at least 0."""
-        buckets = np.zeros(values.size, dtype=np.int64)
+        return cls.by_group(values, np.zeros(values.size, dtype=np.int64), 1)[0]
+
+    @classmethod
+    def by_group(
+        cls, values: NDArray[np.float64], groups: NDArray[np.int64], count: int
+    ) -> list["LogHistogram"]:
+        """Values of at least 0, one histogram for each group; group -1 is left out."""
         large = values >= LEAST_S
         logs = np.log(values, out=np.zeros_like(values), where=large)
-        places = (logs - log(LEAST_S)) / log(GROWTH)
-        buckets[large] = np.minimum(places[large].astype(np.int64) + 1, _BUCKETS - 1)
-        counts = np.bincount(buckets, minlength=_BUCKETS).astype(np.int64)
-        return cls(counts, float(values.sum()))
+        places = ((logs - log(LEAST_S)) / log(GROWTH)).astype(np.int64) + 1
+        buckets = np.where(large, np.minimum(places, _BUCKETS - 1), 0)
+        kept = groups >= 0
+        cells = groups[kept] * _BUCKETS + buckets[kept]
+        counts = np.bincount(cells, minlength=count * _BUCKETS).astype(np.int64)
+        totals = np.bincount(groups[kept], values[kept], minlength=count)
+        return [
+            cls(row, float(total))
+            for row, total in zip(counts.reshape(count, -1), totals, strict=True)
+        ]
 
     def plus(self, other: "LogHistogram") -> "LogHistogram":
         """Both together."""

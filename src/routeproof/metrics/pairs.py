@@ -64,20 +64,50 @@ def pair_arms(
 
     With ``level`` ``None`` every level of the phase is paired within itself.
     """
+    partner = requests.partners.get(other)
+    if partner is None:
+        partner = partners(requests, other)
     keep = requests.at(phase=phase)
     if level is not None:
         keep &= requests.label("level").equal(level)
-    keys = _keys(requests)
     arm = requests.label("arm")
-    rows = [np.flatnonzero(keep & arm.equal(name)) for name in ("baseline", other)]
-    return pair(keys[rows[0]], keys[rows[1]], (rows[0], rows[1]))
+    left = np.flatnonzero(keep & arm.equal("baseline"))
+    right = partner[left]
+    paired = right >= 0
+    taken = np.zeros(requests.n, dtype=np.bool_)
+    taken[right[paired]] = True
+    alone = keep & arm.equal(other) & ~taken
+    return Pairs(left[paired], right[paired], left[~paired], np.flatnonzero(alone))
+
+
+def partners(requests: Requests, other: str) -> Index:
+    """Row of ``other`` that belongs to each row of the baseline, -1 where none does."""
+    keys, arm = _keys(requests), requests.label("arm")
+    rows = [np.flatnonzero(arm.equal(name)) for name in ("baseline", other)]
+    found = pair(keys[rows[0]], keys[rows[1]], (rows[0], rows[1]))
+    partner = np.full(requests.n, -1, dtype=np.int64)
+    partner[found.left] = found.right
+    return partner
+
+
+def with_partners(requests: Requests) -> Requests:
+    """The same requests with the pairs of every arm worked out once."""
+    arms = [a for a in requests.label("arm").names if a != "baseline"]
+    return Requests(
+        requests.n,
+        requests.numbers,
+        requests.labels,
+        {arm: partners(requests, arm) for arm in arms},
+    )
 
 
 def _keys(requests: Requests) -> Index:
-    """(level, case, trial) as one whole number."""
+    """(phase, level, case, trial) as one whole number."""
+    phase = requests.label("phase").codes.astype(np.int64) + 1
     level = requests.label("level").codes.astype(np.int64) + 1
     case = requests.label("case_id").codes.astype(np.int64) + 1
     trial = requests.number("trial").values.astype(np.int64)
-    trials, cases = int(trial.max(initial=0)) + 1, int(case.max(initial=0)) + 1
-    keys: Index = (level * cases + case) * trials + trial
+    keys: Index = phase
+    for column in (level, case, trial):
+        keys = keys * (int(column.max(initial=0)) + 1) + column
     return keys

@@ -14,12 +14,15 @@ from routeproof.metrics.acceptance_requests import request_columns
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.table import METRICS
 from routeproof.metrics.timing import (
+    IS_SERVED,
     first_bundle_tokens,
     gaps_of,
     output_tokens,
     served,
 )
-from routeproof.records.columns import Bools, Column, Records
+from routeproof.records.columns import Column, Records
+
+Codes = NDArray[np.int64]
 
 KEPT_TEXTS = (
     "arm",
@@ -71,21 +74,29 @@ def per_request(records: Records) -> Records:
     """The metric columns of ``METRICS`` beside the keys; lists and texts dropped.
 
     Further number columns: ``request_key`` (52 bits of the request id),
-    ``output_tokens`` (also summed from chunks),
-    ``first_bundle_tokens``, ``answer_characters``, ``answer_digest`` (52 bits over
-    text, reasoning and tool calls), ``is_looping`` (0 or 1).
+    ``output_tokens`` (also summed from chunks), ``first_bundle_tokens``,
+    ``answer_characters``, ``answer_digest`` (52 bits over text, reasoning and tool
+    calls; quality phase only), ``is_looping`` (0 or 1).
     """
+    asked = with_served(records)
     numbers = {
         name: records.numbers[name] for name in KEPT_NUMBERS if name in records.numbers
     }
-    numbers["output_tokens"] = output_tokens(records)
-    numbers["first_bundle_tokens"] = first_bundle_tokens(records)
-    numbers |= {name: metric.of(records) for name, metric in METRICS.items()}
-    numbers |= _of_texts(records)
+    numbers["output_tokens"] = output_tokens(asked)
+    numbers["first_bundle_tokens"] = first_bundle_tokens(asked)
+    numbers |= {name: metric.of(asked) for name, metric in METRICS.items()}
+    numbers |= _of_texts(asked)
     numbers |= request_columns(records)
     numbers["request_key"] = request_keys(records.text("request_id"))
     texts = {name: records.texts[name] for name in KEPT_TEXTS if name in records.texts}
     return Records(n=records.n, numbers=numbers, texts=texts)
+
+
+def with_served(records: Records) -> Records:
+    """The same records, with what `timing.served` says kept as a column."""
+    every = np.ones(records.n, dtype=np.bool_)
+    told = Column(served(records).astype(np.float64), every)
+    return records.with_number(IS_SERVED, told)
 
 
 def request_keys(ids: NDArray[np.object_]) -> Column:
@@ -94,12 +105,19 @@ def request_keys(ids: NDArray[np.object_]) -> Column:
     return Column(_numbers(_digest(each or "") for each in ids), known)
 
 
-def chunk_gaps(records: Records, keep: Bools) -> LogHistogram:
-    """Every gap between chunks of the served requests of ``keep``."""
-    chosen = keep & served(records)
-    only_chunks = Records(records.n, {}, {}, {"chunk_s": records.ragged("chunk_s")})
-    gaps, _ = gaps_of(only_chunks.where(chosen).ragged("chunk_s"))
-    return LogHistogram.of(np.maximum(gaps, 0.0))
+def chunk_gaps(records: Records, groups: Codes, count: int) -> list[LogHistogram]:
+    """Every gap between chunks of served requests, one histogram for each group.
+
+    Args:
+        records: A part with its chunk times.
+        groups: Group of each request, 0 to ``count - 1``; -1 is left out.
+        count: How many groups.
+    """
+    chunks = records.ragged("chunk_s")
+    gaps, _ = gaps_of(chunks)
+    owner = np.where(served(records), groups, -1)
+    owners = np.repeat(owner, np.maximum(chunks.counts() - 1, 0))
+    return LogHistogram.by_group(np.maximum(gaps, 0.0), owners, count)
 
 
 def is_looping(text: str, *, window: int = 40, repeats: int = 6) -> bool:
@@ -110,6 +128,8 @@ def is_looping(text: str, *, window: int = 40, repeats: int = 6) -> bool:
     200 characters). Costs a few string searches, so every answer of a load run can be
     looked at; the degeneration scorer sees more and costs more.
     """
+    if len(text) < 200:
+        return False
     end = text.rstrip()
     if len(end) < 200:
         return False
@@ -127,14 +147,22 @@ def is_looping(text: str, *, window: int = 40, repeats: int = 6) -> bool:
 def _of_texts(records: Records) -> dict[str, Column]:
     texts = records.text("text")
     told = served(records)
+    compared = told & records.is_in("phase", "quality")
     parts = (texts, records.text("reasoning"), records.text("tool_calls"))
-    joined = ["".join(p for p in row if p) for row in zip(*parts, strict=True)]
-    has_any = np.fromiter((bool(line) for line in joined), np.bool_, records.n)
+    joined = [
+        one if not two and not three else "".join(p for p in (one, two, three) if p)
+        for one, two, three in zip(*(part.tolist() for part in parts), strict=True)
+    ]
+    has_any = np.fromiter(map(bool, joined), np.bool_, records.n)
     known = told & has_any
+    digests = (
+        _digest(line) if line and wanted else 0.0
+        for line, wanted in zip(joined, compared.tolist(), strict=True)
+    )
     return {
-        "answer_characters": Column(_numbers(len(line) for line in joined), known),
-        "answer_digest": Column(_numbers(_digest(line) for line in joined), known),
-        "is_looping": Column(_numbers(is_looping(line) for line in joined), known),
+        "answer_characters": Column(_numbers(len(x or "") for x in joined), known),
+        "answer_digest": Column(_numbers(digests), compared & has_any),
+        "is_looping": Column(_numbers(is_looping(x or "") for x in joined), known),
     }
 
 

@@ -1,6 +1,6 @@
 """All requests of a run in memory, a few numbers each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,11 +39,17 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Numbers and labels per request, as ``per_request`` made them."""
+    """Numbers and labels per request, as ``per_request`` made them.
+
+    Attributes:
+        partners: For an arm, the row of it that belongs to each row of the baseline,
+            -1 where there is none; see `metrics.pairs.with_partners`.
+    """
 
     n: int
     numbers: Mapping[str, Column] = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict)
+    partners: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def number(self, name: str) -> Column:
         """One number per request; all unknown when the run does not have it."""
@@ -71,14 +77,20 @@ class Requests:
         found: Bools = good[outcome.codes]
         return found
 
-    def where(self, keep: Bools) -> "Requests":
-        """The requests where ``keep`` is true, order kept."""
+    def where(self, keep: Bools, only: Collection[str] | None = None) -> "Requests":
+        """The requests where ``keep`` is true, order kept.
+
+        Args:
+            keep: Shape ``(n,)``.
+            only: Number columns to carry over; all when ``None``.
+        """
         index = np.flatnonzero(keep)
         return Requests(
             n=index.size,
             numbers={
                 k: Column(c.values[index], c.known[index])
                 for k, c in self.numbers.items()
+                if only is None or k in only
             },
             labels={k: Labels(v.codes[index], v.names) for k, v in self.labels.items()},
         )
@@ -86,10 +98,11 @@ class Requests:
     def levels(self) -> tuple[tuple[str, str], ...]:
         """(phase, level) pairs that occur, stage by stage, low load first."""
         phase, level = self.label("phase"), self.label("level")
-        pairs = np.unique(np.stack([phase.codes, level.codes]), axis=1).T
-        named = {
-            (phase.names[p], level.names[q]) for p, q in pairs.tolist() if p >= 0 <= q
-        }
+        known = (phase.codes >= 0) & (level.codes >= 0)
+        width = len(level.names) or 1
+        cells = phase.codes[known].astype(np.int64) * width + level.codes[known]
+        seen = np.flatnonzero(np.bincount(cells)).tolist()
+        named = [(phase.names[c // width], level.names[c % width]) for c in seen]
         return tuple(sorted(named, key=_stage_order))
 
 
@@ -128,6 +141,7 @@ def gather(parts: Iterable[Records]) -> Requests:
             {k: _coded(v, places.setdefault(k, {})) for k, v in part.texts.items()}
         )
     names = list(dict.fromkeys(name for part in numbers for name in part))
+    names = [name for name in names if _any_known(name, numbers)]
     return Requests(
         n=sum(sizes),
         numbers={name: _joined(name, numbers, sizes) for name in names},
@@ -136,6 +150,11 @@ def gather(parts: Iterable[Records]) -> Requests:
             for name, found in places.items()
         },
     )
+
+
+def _any_known(name: str, parts: list[dict[str, Column]]) -> bool:
+    """A column in which nothing is known is left out: absent means the same."""
+    return any(part[name].known.any() for part in parts if name in part)
 
 
 def _joined(name: str, parts: list[dict[str, Column]], sizes: list[int]) -> Column:

@@ -13,9 +13,15 @@ import numpy as np
 from routeproof.records.columns import Bools, Column, Floats, Ragged, Records
 from routeproof.records.outcome import SERVED
 
+IS_SERVED = "is_served"
+"""Number column with what `served` says, for records that are asked many times."""
+
 
 def served(records: Records) -> Bools:
     """True where an answer came, shape ``(n,)``."""
+    kept = records.numbers.get(IS_SERVED)
+    if kept is not None:
+        return kept.known & (kept.values > 0)
     return records.is_in("outcome", SERVED)
 
 

@@ -8,6 +8,9 @@ import numpy as np
 from routeproof.metrics.requests import Requests
 from routeproof.records.columns import Bools, Floats
 
+RATED = ("intended_s", "end_s", "output_tokens")
+"""Number columns that `rates` reads."""
+
 STEADY_SHARE = 0.9
 """Concurrency, as a share of its plateau, above which a level counts as steady."""
 

@@ -5,6 +5,7 @@ cannot improve its tail by failing.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, inf, log
 
 import numpy as np
@@ -97,6 +98,7 @@ def _rank(q: float, n: int) -> int:
     return max(1, ceil(q * n - 1e-9))
 
 
+@lru_cache(maxsize=256)
 def _ranks(q: float, n: int, level: float) -> tuple[int, int]:
     """1-based ranks ``(l, u)``: ``P(X_(l) <= quantile <= X_(u)) >= level``."""
     tail = (1 - level) / 2
