@@ -9,6 +9,9 @@ from routeproof.gates.slower import is_slower
 PREFILL_DOMINATED = 0.5
 """Share of request latency before the first token above which decode hides."""
 
+A_GAIN = 1.001
+"""Lower limit from which a ratio counts as faster: below it are rounding and jitter."""
+
 ALIKE = 0.98
 """Output length, candidate / baseline, from which answers are not called shorter."""
 
@@ -74,7 +77,7 @@ def _status(row: RatioRow, asked: float, tolerance: float) -> tuple[Status, str]
     if row.gain is None or interval is None:
         return Status.NOT_MEASURED, "not known"
     low, high = interval.low, interval.high
-    if low is not None and low >= asked and low > 1:
+    if low is not None and low >= max(asked, A_GAIN):
         if row.gain > noise_top(row):
             return Status.PASSED, "proven"
         if asked > 1:
@@ -110,7 +113,7 @@ def noise_top(row: RatioRow) -> float:
 def _shorter(evidence: Evidence, gain: Check) -> list[Check]:
     """Faster because shorter: the gain must also hold at equal output length."""
     matched, length = evidence.speed.matched_length, evidence.speed.length_ratio
-    is_faster = gain.interval is not None and (gain.interval.low or 0.0) > 1
+    is_faster = gain.interval is not None and (gain.interval.low or 0.0) >= A_GAIN
     is_shorter = length is None or (length.ratio or 1.0) < ALIKE
     if not is_faster or not is_shorter or matched is None or matched.gain is None:
         return []
@@ -145,7 +148,7 @@ def is_proven(checks: list[Check]) -> bool:
     low = None if first.interval is None else first.interval.low
     return (
         low is not None
-        and low > 1
+        and low >= A_GAIN
         and all(check.status is Status.PASSED for check in checks if check.required)
     )
 

@@ -1,0 +1,109 @@
+"""Where two greedy texts part, and whether that was a near tie."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routeproof.gates.equality import (
+    TextPair,
+    equality_row,
+    first_divergence,
+    kind_of,
+)
+from routeproof.gates.more_often import more_often
+
+
+def logprobs(*tokens):
+    """Tokens as records hold them: (token, {alternative: log probability})."""
+    rows = [[t, a[t], [[k, v] for k, v in a.items()]] for t, a in tokens]
+    return msgspec.json.encode(rows).decode()
+
+
+HELLO = ("Hello", {"Hello": -0.01, "Hi": -4.6})
+
+
+def pair(mine, theirs):
+    return TextPair("a", "b", logprobs(HELLO, mine), logprobs(HELLO, theirs))
+
+
+def test_a_divergence_between_equals_is_a_near_tie():
+    mine = (" you", {" you": -0.70, " there": -0.74})
+    theirs = (" there", {" you": -0.72, " there": -0.71})
+    assert kind_of(pair(mine, theirs)) == "near_tie"
+
+
+def test_a_divergence_the_baseline_was_sure_about_is_real():
+    mine = (" you", {" you": -0.05, " there": -3.2})
+    theirs = (" there", {" there": -0.1, " you": -2.5})
+    assert kind_of(pair(mine, theirs)) == "real"
+
+
+def test_a_token_below_the_whole_list_is_real():
+    mine = (" you", {" you": -0.05, " there": -3.2})
+    theirs = (" banana", {" banana": -0.1})
+    assert kind_of(pair(mine, theirs)) == "real"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        TextPair("a", "b"),
+        TextPair("a", "b", "not json", logprobs(HELLO)),
+        TextPair("a", "b", logprobs(HELLO), logprobs(HELLO)),
+        TextPair("a", "b", '[["x", -1.0]]', '[["y", -1.0]]'),
+    ],
+    ids=["none", "broken", "tokens agree", "no alternatives"],
+)
+def test_without_log_probabilities_nothing_is_claimed(texts):
+    assert kind_of(texts) == "unknown"
+
+
+def test_a_row_counts_kinds_and_where_texts_part():
+    sure = pair((" a", {" a": -0.01, " b": -5.0}), (" b", {" b": -0.1}))
+    tie = pair((" a", {" a": -0.7, " b": -0.7}), (" b", {" b": -0.7, " a": -0.7}))
+    row = equality_row("candidate", pairs=10, equal=7, differing=[sure, tie, tie])
+    assert (row.real, row.near_ties, row.cannot_tell) == (1, 2, 0)
+
+
+def test_kinds_of_a_sample_stand_for_all_that_differ():
+    sure = pair((" a", {" a": -0.01, " b": -5.0}), (" b", {" b": -0.1}))
+    row = equality_row("candidate", pairs=1000, equal=600, differing=[sure] * 200)
+    assert row.real == 400
+
+
+def test_kinds_are_unknown_when_no_pair_can_tell():
+    row = equality_row("control", pairs=9, equal=8, differing=[TextPair("ab", "ac")])
+    assert (row.near_ties, row.real, row.cannot_tell) == (None, None, 1)
+    assert row.divergence_share == (0.5, 0.5, 0.5)
+
+
+@given(st.text(max_size=30), st.text(max_size=10), st.text(max_size=10))
+def test_texts_agree_up_to_the_divergence_and_not_beyond(head, one, other):
+    left, right = head + one, head + other
+    at = first_divergence(left, right)
+    assert left[:at] == right[:at]
+    assert left[at : at + 1] != right[at : at + 1] or left == right
+
+
+@given(st.integers(0, 20), st.integers(1, 20), st.integers(0, 20), st.integers(1, 20))
+def test_more_often_is_a_p_value_that_falls_with_the_count(a, n, b, m):
+    a, b = min(a, n), min(b, m)
+    p = more_often(a, n, b, m)
+    assert 0 <= p <= 1
+    if a < n:
+        assert more_often(a + 1, n, max(b - 1, 0), m) <= p + 1e-9
+
+
+def test_more_often_keeps_its_error_rate():
+    """Exact size: the chance to call equal arms different, over every outcome."""
+    from math import comb
+
+    n, m, share = 12, 9, 0.3
+    size = sum(
+        comb(n, a) * comb(m, b) * share ** (a + b) * (1 - share) ** (n + m - a - b)
+        for a in range(n + 1)
+        for b in range(m + 1)
+        if more_often(a, n, b, m) <= 0.05
+    )
+    assert size <= 0.05
