@@ -83,9 +83,15 @@ def test_an_open_end_of_an_interval_is_shown_open():
 
 
 def test_missing_evidence_is_told_with_what_there_is():
-    assert figures.amount(a_check(n=96, n_needed=190)) == "96 of 190 pairs"
-    assert figures.amount(a_check(n=400, n_needed=190)) == "400 pairs"
-    assert figures.amount(a_check()) == ""
+    quality = {"kind": "difference", "unit": "share", "estimate": 0.0}
+    assert figures.amount(a_check(n=96, n_needed=190, **quality)) == "96 of 190 pairs"
+    assert figures.amount(a_check(n=400, n_needed=190, **quality)) == "400 pairs"
+    assert figures.amount(a_check(n=12, kind="value")) == "12 requests"
+    assert figures.amount(a_check(**quality)) == ""
+
+
+def test_a_fact_has_no_amount_of_evidence():
+    assert figures.amount(a_check(n=14, kind="fact")) == ""
 
 
 def test_a_question_reads_as_words():

@@ -7,7 +7,7 @@ import altair as alt
 
 from routeproof.gates.facts import Row, TimeBin
 from routeproof.reports import figures
-from routeproof.reports.charts.figure import Figure, arm_colour, drawn, rows_of
+from routeproof.reports.charts.figure import Figure, arm_colour, drawn, hover, rows_of
 from routeproof.reports.tables import ARMS, Table, of_rows
 
 _KINDS = ("marginal", "conditional")
@@ -44,7 +44,7 @@ def by_position(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
             strokeDash=alt.StrokeDash("kind:N").scale(
                 domain=kinds, range=[[1, 0], [5, 3]][: len(kinds)]
             ),
-            tooltip=["kind:N", "position:O", alt.Tooltip("rate:Q").format(".1%")],
+            tooltip=hover("kind:N", "position:O", alt.Tooltip("rate:Q").format(".1%")),
         )
     )
     return Figure(
@@ -72,7 +72,7 @@ def by_class(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
             .axis(format="%")
             .scale(domain=[0, 1]),
             y=alt.Y("class:N").title(None).sort("-x").axis(ticks=False, domain=False),
-            tooltip=["class:N", alt.Tooltip("acceptance_rate:Q").format(".1%")],
+            tooltip=hover("class:N", alt.Tooltip("acceptance_rate:Q").format(".1%")),
         )
     )
     return Figure(
@@ -128,13 +128,13 @@ def _outcome_figure(arm: str, bins: Sequence[TimeBin], end: float) -> Figure:
         .mark_rect()
         .encode(
             x=alt.X("from:Q").title("seconds since the start").scale(domain=[0, end]),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y("floor:Q").title("requests").axis(tickCount=3),
-            y2="top:Q",
+            y2=alt.Y2("top:Q"),
             color=alt.Color("ended:N").scale(
                 domain=list(_GROUPS), range=list(_GROUP_COLOURS)
             ),
-            tooltip=["from:Q", "to:Q", "stage:N", "outcome:N", "requests:Q"],
+            tooltip=hover("from:Q", "to:Q", "stage:N", "outcome:N", "requests:Q"),
         )
     )
     totals: dict[str, int] = {}
@@ -173,7 +173,7 @@ def _latency_course(bins: Sequence[TimeBin], end: float) -> Figure | None:
             x=alt.X("at:Q").title("seconds since the start").scale(domain=[0, end]),
             y=alt.Y("latency:Q").title("median latency, s"),
             color=arm_colour([each.arm for each in bins]),
-            tooltip=["arm:N", "stage:N", "at:Q", "latency:Q"],
+            tooltip=hover("arm:N", "stage:N", "at:Q", "latency:Q"),
         )
     )
     return Figure(

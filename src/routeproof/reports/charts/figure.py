@@ -97,6 +97,11 @@ def rows_of(rows: Rows) -> Any:
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
+def hover(*fields: Any) -> list[Any]:
+    """What is told of a mark under the pointer: ``name:T`` or an Altair tooltip."""
+    return [alt.Tooltip(f) if isinstance(f, str) else f for f in fields]
+
+
 def arm_colour(present: Sequence[str]) -> Any:
     """The colour encoding of arms: the same arm has the same colour everywhere."""
     arms = [arm for arm in ARMS if arm in present]

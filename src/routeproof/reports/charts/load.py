@@ -6,7 +6,7 @@ import altair as alt
 
 from routeproof.gates.facts import LatencyRow, LoadRow, Row
 from routeproof.reports import figures
-from routeproof.reports.charts.figure import Figure, arm_colour, drawn, rows_of
+from routeproof.reports.charts.figure import Figure, arm_colour, drawn, hover, rows_of
 from routeproof.reports.tables import Table
 
 _OUTPUTS = (
@@ -65,14 +65,14 @@ def _sweep_figure(field: str, title: str, words: str, rows: Sequence[Row]) -> Fi
         x=alt.X(f"{across}:Q").title(across_words),
         y=alt.Y("rate:Q").title(words),
         color=arm_colour([str(row["arm"]) for row in rows]),
-        tooltip=["arm:N", "level:N", "rate:Q", "latency:Q", "what:N"],
+        tooltip=hover("arm:N", "level:N", "rate:Q", "latency:Q", "what:N"),
     )
     chart = (
-        base.mark_line(strokeWidth=2).encode(order="asked:Q")
+        base.mark_line(strokeWidth=2).encode(order=alt.Order("asked:Q"))
         + base.mark_point(filled=True, size=55, opacity=1)
         + base.mark_text(
             dx=7, dy=9, align="left", fontSize=11, color="var(--muted)"
-        ).encode(text="level:N")
+        ).encode(text=alt.Text("level:N"))
     )
     return Figure(
         key=f"sweep-{field}",

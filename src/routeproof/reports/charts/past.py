@@ -7,7 +7,7 @@ import altair as alt
 
 from routeproof.gates.facts import Row
 from routeproof.reports import figures
-from routeproof.reports.charts.figure import Figure, drawn, rows_of
+from routeproof.reports.charts.figure import Figure, drawn, hover, rows_of
 from routeproof.reports.past import SHORT, PastRun
 from routeproof.reports.tables import Table
 
@@ -103,15 +103,15 @@ def _course(key: str, title: str, says: str, unit: str, rows: Sequence[Row]) -> 
     )
     base = alt.Chart(rows_of(rows)).encode(
         x=alt.X("started:T").title(None),
-        tooltip=["run:N", "started:T", "verdict:N", "value:Q", "low:Q", "high:Q"],
+        tooltip=hover("run:N", "started:T", "verdict:N", "value:Q", "low:Q", "high:Q"),
     )
     value = alt.Y("value:Q").title(unit).scale(zero=False)
     chart: Any = (
         base.mark_line(color="var(--strong-line)", strokeWidth=1.5).encode(
-            y=value, detail="workload:N"
+            y=value, detail=alt.Detail("workload:N")
         )
         + base.mark_rule(strokeWidth=2, opacity=0.5).encode(
-            y="low:Q", y2="high:Q", color=colour
+            y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour
         )
         + base.mark_point(filled=True, size=90, opacity=1).encode(
             y=value, color=colour, shape=alt.Shape("verdict:N").scale(domain=seen)

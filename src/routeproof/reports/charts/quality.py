@@ -8,7 +8,7 @@ import altair as alt
 from routeproof.gates.facts import LengthRow, Row
 from routeproof.gates.result import Check, Status
 from routeproof.reports import figures
-from routeproof.reports.charts.figure import Figure, arm_colour, drawn, rows_of
+from routeproof.reports.charts.figure import Figure, arm_colour, drawn, hover, rows_of
 from routeproof.reports.tables import Table
 
 MAX_ROWS = 40
@@ -24,6 +24,15 @@ _WORST_FIRST = (
     Status.INCONCLUSIVE,
     Status.NOT_MEASURED,
     Status.PASSED,
+)
+_HOVER = (
+    "question:N",
+    "difference:Q",
+    "low:Q",
+    "high:Q",
+    "tolerance:Q",
+    "evidence:N",
+    "status:N",
 )
 _SHAPES = ("circle", "cross", "diamond", "square")
 _LENGTH_TITLES = {
@@ -97,9 +106,8 @@ def _forest_chart(rows: Sequence[Row]) -> Any:
     colour = alt.Color("status:N").scale(domain=names, range=colours)
     base = alt.Chart(rows_of(rows)).encode(
         y=alt.Y("question:N").sort(order).title(None).axis(ticks=False, domain=False),
-        tooltip=["question:N", "difference:Q", "low:Q", "high:Q", "tolerance:Q",
-                 "evidence:N", "status:N"],
-    )  # fmt: skip
+        tooltip=hover(*_HOVER),
+    )
     title = "difference in points (left: candidate worse)"
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(
         color="var(--strong-line)", strokeWidth=1.5
@@ -107,13 +115,13 @@ def _forest_chart(rows: Sequence[Row]) -> Any:
     return (
         zero.encode(x=alt.X("zero:Q").title(title))
         + base.mark_rule(strokeWidth=2.5, opacity=0.75).encode(
-            x="low:Q", x2="high:Q", color=colour
+            x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour
         )
         + base.mark_tick(color="var(--ink)", thickness=2.5, size=20).encode(
-            x="tolerance:Q"
+            x=alt.X("tolerance:Q")
         )
         + base.mark_point(filled=True, size=110, opacity=1).encode(
-            x="difference:Q",
+            x=alt.X("difference:Q"),
             color=colour,
             shape=alt.Shape("status:N").scale(domain=names, range=shapes),
         )
@@ -170,7 +178,7 @@ def _length_figure(what: str, title: str, rows: Sequence[LengthRow]) -> Figure:
             x=alt.X("from:Q").title(unit),
             y=alt.Y("requests:Q"),
             color=arm_colour([row.arm for row in rows]),
-            tooltip=["arm:N", "from:Q", "to:Q", "requests:Q"],
+            tooltip=hover("arm:N", "from:Q", "to:Q", "requests:Q"),
         )
     )
     return Figure(

@@ -11,6 +11,7 @@ from routeproof.reports.charts.figure import (
     Figure,
     arm_colour,
     drawn,
+    hover,
     rows_of,
     unit_scale,
 )
@@ -65,7 +66,7 @@ def _ecdf(metric: str, rows: Sequence[LatencyRow]) -> Figure:
             y=alt.Y("share:Q").title(None).axis(format="%", tickCount=5),
             color=arm_colour([row.arm for row in rows]),
             strokeDash=_dash([row.arm for row in rows]),
-            tooltip=["arm:N", "value:Q", alt.Tooltip("share:Q").format(".0%")],
+            tooltip=hover("arm:N", "value:Q", alt.Tooltip("share:Q").format(".0%")),
         )
     )
     name = metric.replace("_", " ")
@@ -125,11 +126,11 @@ def _percentiles(metric: str, rows: Sequence[LatencyRow]) -> Figure:
         y=alt.Y("percentile:N").title(None).sort(None),
         yOffset=alt.YOffset("arm:N").sort(["baseline", "candidate", "control"]),
         color=arm_colour(arms).legend(None),
-        tooltip=["arm:N", "percentile:N", "value:Q", "low:Q", "high:Q"],
+        tooltip=hover("arm:N", "percentile:N", "value:Q", "low:Q", "high:Q"),
     )
     chart = base.mark_rule(strokeWidth=2.5, opacity=0.6).encode(
-        x=alt.X("low:Q").title(unit).scale(zero=False), x2="high:Q"
-    ) + base.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q")
+        x=alt.X("low:Q").title(unit).scale(zero=False), x2=alt.X2("high:Q")
+    ) + base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q"))
     name = metric.replace("_", " ")
     return Figure(
         key=f"percentiles-{metric}",
@@ -201,8 +202,8 @@ def phases_of_time(rows: Sequence[LatencyRow]) -> Figure | None:
             x=alt.X("time:Q").title(f"mean {unit} of a request"),
             y=alt.Y("arm:N").title(None).sort(["baseline", "candidate", "control"]),
             color=alt.Color("part:N").scale(**scale).sort(order),
-            order="order:Q",
-            tooltip=["arm:N", "part:N", "time:Q"],
+            order=alt.Order("order:Q"),
+            tooltip=hover("arm:N", "part:N", "time:Q"),
         )
     )
     return Figure(
