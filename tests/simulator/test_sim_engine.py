@@ -112,6 +112,7 @@ def test_a_block_drafter_drafts_in_one_pass():
     assert fast.now_s < slow.now_s
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 7),
     st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4),
@@ -137,6 +138,7 @@ def test_the_counts_of_speculation_agree_among_themselves(k, curve, n, seed):
     assert sorted(tally.accepted_at, reverse=True) == tally.accepted_at
 
 
+@pytest.mark.slow
 def test_the_toy_text_with_exact_speculation_is_as_long_as_without_on_average():
     lengths = []
     for spec in (None, Speculation()):

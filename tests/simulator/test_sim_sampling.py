@@ -54,6 +54,7 @@ def test_as_many_drafts_are_accepted_as_the_overlap_says():
     assert share == pytest.approx(np.minimum(P, Q).sum(), abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "strength"),
     [
@@ -78,6 +79,7 @@ def test_an_equal_draft_is_always_accepted():
 weights = st.lists(st.floats(0.001, 1.0), min_size=2, max_size=12)
 
 
+@pytest.mark.slow
 @given(
     weights,
     st.floats(0.1, 2.0),

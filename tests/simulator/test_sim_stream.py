@@ -48,6 +48,7 @@ harmless = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(harmless, st.integers(0, 999))
 @settings(max_examples=80, deadline=None)
 def test_timing_and_splitting_lose_no_byte_and_keep_the_order(wrong, seed):
