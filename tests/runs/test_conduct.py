@@ -187,7 +187,7 @@ def test_an_interrupt_keeps_what_has_finished_and_resume_does_the_rest(tmp_path)
             running = asyncio.ensure_future(
                 conduct(plan, targets, RunFolder.create(path))
             )
-            while len(server.seen) < 20:
+            while len(server.seen) < 20 and not running.done():
                 await asyncio.sleep(0)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -30,8 +30,8 @@ class Backlog:
         waiting_bytes: Body bytes that are waiting.
     """
 
-    def __init__(self, origin: Origin, take: Callable[[Record], None]) -> None:
-        """Give each parsed record to ``take``."""
+    def __init__(self, origin: Origin, take: Callable[[Record, Capture], None]) -> None:
+        """Give each parsed record to ``take``, with what it was parsed from."""
         self.origin = origin
         self.waiting_bytes = 0
         self._take = take
@@ -46,7 +46,7 @@ class Backlog:
         """Parse everything that waits; for when no stream is running."""
         while self._waiting:
             capture, key, adapter = self._pop()
-            self._take(parse(capture, key, adapter, self.origin))
+            self._take(parse(capture, key, adapter, self.origin), capture)
 
     async def drain_gently(self) -> None:
         """Parse what has waited too long or is too much, in short slices."""
@@ -58,7 +58,7 @@ class Backlog:
                 try:
                     next(steps)
                 except StopIteration as stop:
-                    self._take(stop.value)
+                    self._take(stop.value, capture)
                     break
                 started_ns = await _breathe(started_ns)
             started_ns = await _breathe(started_ns)

@@ -10,23 +10,26 @@ import gc
 import itertools
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic_ns
 
-from msgspec.structs import replace
-
 from routeproof.errors import MeasurementError
+from routeproof.records.manifest import StageDone, Threshold
 from routeproof.records.outcome import SERVED
 from routeproof.records.record import Arm, Record
 from routeproof.records.store import RunFolder
 from routeproof.runs.backlog import Backlog
 from routeproof.runs.blocks import CONTROL, Block, Plan, Planned, Stage
+from routeproof.runs.capture import Capture
 from routeproof.runs.client import Client, Limits
+from routeproof.runs.logbook import Logbook
 from routeproof.runs.parse import Origin
 from routeproof.runs.request import Target
 from routeproof.runs.sending import Sender, send_block
+from routeproof.runs.telemetry import Sampler, open_nvml
+from routeproof.runs.watch import Watch
 
 FLUSH_EVERY_S = 2.0
 TICK_S = 0.25
@@ -76,6 +79,7 @@ async def conduct(
     folder: RunFolder,
     *,
     progress: Callable[[Progress], None] | None = None,
+    before: Sequence[Threshold] = (),
 ) -> Conducted:
     """Send every request of the plan that has no record yet.
 
@@ -84,9 +88,11 @@ async def conduct(
         targets: The route of each arm; ``control`` is the baseline's unless given.
         folder: Where records go; what is in it already is not sent again.
         progress: Called a few times a second.
+        before: Checks of ``runs.selftest.self_test``, to be kept with the others.
 
     Returns:
-        Counts. Everything else is in the folder.
+        Counts. Everything else is in the folder; stages and the client's health are
+        in its manifest, if it has one.
 
     Raises:
         MeasurementError: More failures than ``workload.load.max_failure_share``.
@@ -96,13 +102,14 @@ async def conduct(
     routes = dict(targets)
     if CONTROL in plan.arms and CONTROL not in routes:
         routes[CONTROL] = routes["baseline"]
-    run = _Run(plan, routes, folder, progress)
+    run = _Run(plan, routes, folder, (progress, before))
     with _quiet():
         try:
             for stage in plan.stages:
                 run.enter(stage)
                 for block in stage.blocks:
                     await run.block(block)
+                run.leave(stage)
         finally:
             await run.close()
     return run.result()
@@ -116,12 +123,12 @@ class _Run:
         plan: Plan,
         routes: Mapping[Arm, Target],
         folder: RunFolder,
-        progress: Callable[[Progress], None] | None,
+        extras: tuple[Callable[[Progress], None] | None, Sequence[Threshold]],
     ) -> None:
+        self._progress, before = extras
         self._plan = plan
         self._routes = routes
         self._folder = folder
-        self._progress = progress
         self._done = folder.done_request_ids()
         self._skipped = len(self._done)
         self._sent: dict[str, int] = {}
@@ -132,15 +139,40 @@ class _Run:
         self._flushed_s = self._started_s
         self._stage: Stage | None = None
         self._stage_done = 0
-        self._backlog = Backlog(_origin(folder), self._take)
+        origin = _origin(folder)
+        self._origin = origin
+        self._backlog = Backlog(origin, self._take)
+        self._watch = Watch()
+        self._logbook = Logbook(folder, before)
+        self._sampler = Sampler(_apart(routes), folder, origin, open_nvml())
 
     def enter(self, stage: Stage) -> None:
         self._stage = stage
         self._stage_done = 0
+        self._stage_began_s = self._origin.seconds(monotonic_ns())
+
+    def leave(self, stage: Stage) -> None:
+        """Store the stage's records and write it into the manifest."""
+        self._folder.flush()
+        self._sampler.flush()
+        self._logbook.note_health(self._watch)
+        ended_s = self._origin.seconds(monotonic_ns())
+        planned = stage.planned
+        self._logbook.note_stage(
+            StageDone(
+                phase=stage.phase,
+                level=stage.level,
+                planned=planned,
+                recorded=self._stage_done,
+                complete=planned is None or self._stage_done >= planned,
+                started_s=self._stage_began_s,
+                ended_s=ended_s,
+            )
+        )
 
     async def block(self, block: Block) -> None:
         """Send what is missing of one block."""
-        if block.count is None and block.number in self._clock_blocks_done():
+        if block.count is None and self._logbook.is_done(block.number):
             return
         missing = self._missing(block)
         first = list(itertools.islice(missing, block.count or block.n_cases))
@@ -151,16 +183,25 @@ class _Run:
         sender = Sender(block, self._plan, target, client, self._backlog)
         sender.prepare(first)
         await client.open(min(block.concurrency or 1, len(first)))
-        await self._both(
-            send_block(sender, itertools.chain(first, missing)), self._keep(block)
+        arm = "baseline" if block.arm == CONTROL else block.arm
+        await self._sampler.sample(arm, thorough=True)
+        opened = client.opened
+        self._watch.enter()
+        await self._beside(
+            send_block(sender, itertools.chain(first, missing)),
+            self._keep(block),
+            self._watch.sample_lag(block),
+            self._sampler.keep_sampling(arm),
         )
         self._backlog.drain()
+        self._watch.leave(block, client.opened - opened)
+        await self._sampler.sample(arm)
         gc.collect()
         self._check_failures()
         self._report(block)
         if block.count is None:
             self._folder.flush()
-            self._mark_clock_block(block.number)
+            self._logbook.note_block(block.number)
         elif self._flush_is_due():
             self._folder.flush()
 
@@ -170,6 +211,8 @@ class _Run:
             await client.close()
         self._backlog.drain()
         self._folder.flush()
+        self._sampler.flush()
+        self._logbook.note_health(self._watch)
 
     def result(self) -> Conducted:
         return Conducted(
@@ -179,11 +222,9 @@ class _Run:
             seconds=time.monotonic() - self._started_s,
         )
 
-    async def _both(
-        self, sending: Coroutine[None, None, None], keeping: Coroutine[None, None, None]
-    ) -> None:
-        """Run until the first of the two ends; what it raises ends the block."""
-        tasks = [asyncio.ensure_future(sending), asyncio.ensure_future(keeping)]
+    async def _beside(self, *all_: Coroutine[None, None, None]) -> None:
+        """Run them until the first ends; what any of them raises ends the block."""
+        tasks = [asyncio.ensure_future(one) for one in all_]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -211,8 +252,9 @@ class _Run:
         self._flushed_s = now_s
         return True
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: Record, capture: Capture) -> None:
         self._folder.append((record,))
+        self._watch.see(record, capture)
         arm = record.key.arm
         self._stage_done += 1
         self._sent[arm] = self._sent.get(arm, 0) + 1
@@ -270,16 +312,14 @@ class _Run:
         spent_s = time.monotonic() - self._started_s
         return spent_s / sent * max(planned - self._skipped - sent, 0)
 
-    def _clock_blocks_done(self) -> tuple[int, ...]:
-        if not self._folder.manifest_path.exists():
-            return ()
-        return self._folder.read_manifest().blocks_done
 
-    def _mark_clock_block(self, number: int) -> None:
-        if self._folder.manifest_path.exists():
-            manifest = self._folder.read_manifest()
-            done = (*manifest.blocks_done, number)
-            self._folder.write_manifest(replace(manifest, blocks_done=done))
+def _apart(routes: Mapping[Arm, Target]) -> dict[str, Target]:
+    """Arms with a route of their own; the control usually has the baseline's."""
+    apart: dict[str, Target] = {}
+    for arm, target in routes.items():
+        if all(target is not other for other in apart.values()):
+            apart[arm] = target
+    return apart
 
 
 def _origin(folder: RunFolder) -> Origin:

@@ -27,6 +27,7 @@ class Target:
         adapter: Knows which fields bring per-request details, and how to read them.
         extra_fields: Merged into every body of this arm; the case's own win.
         ask_usage: Send ``stream_options`` (some servers refuse it).
+        pid: Process of an engine on this machine, for its memory and CPU time.
     """
 
     endpoint: Endpoint
@@ -34,6 +35,7 @@ class Target:
     adapter: Adapter
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
     ask_usage: bool = True
+    pid: int | None = None
 
 
 def path_of(case: Case) -> str:
