@@ -291,6 +291,24 @@ def test_a_server_without_a_metrics_page_is_asked_once(tmp_path):
     assert arms == {"client"}
 
 
+def test_a_server_that_is_gone_is_not_asked_for_ever(tmp_path):
+    async def go():
+        target = a_target("http://127.0.0.1:9/v1", adapter=CountingAdapter())
+        folder = RunFolder.create(tmp_path / "r")
+        sampler = Sampler({"baseline": target}, folder, Origin(0, 0.0))
+        for _ in range(3):
+            await sampler.sample("baseline")
+        async with serving(
+            [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nrunning 2"]
+        ) as up:
+            back = a_target(up.url, adapter=CountingAdapter())
+            sampler.targets = {"baseline": back}
+            await sampler.sample("baseline")
+            return len(up.seen)
+
+    assert run(go()) == 0
+
+
 class FakeNvml:
     """As much of NVML as is read: one device, two processes, no power reading."""
 

@@ -258,7 +258,10 @@ def _targets(routes: Routes) -> dict[Arm, Target]:
 
 def _target(standing: Standing) -> Target:
     return Target(
-        endpoint=standing.endpoint, model=standing.model, adapter=standing.adapter
+        endpoint=standing.endpoint,
+        model=standing.model,
+        adapter=standing.adapter,
+        pid=None if standing.running is None else standing.running.pid,
     )
 
 

@@ -30,6 +30,9 @@ EVERY_S = 1.0
 SCRAPE_DEADLINE_S = 2.0
 _DEFAULT_METRICS_PATH = "/metrics"
 _SAMPLES_PER_PART = 20_000
+_MISSES_ALLOWED = 3
+"""A page that could not be had this often in a row is not asked for again: waiting
+for it would cost more than it tells."""
 
 Sample = tuple[float, str, str, float]
 
@@ -49,6 +52,7 @@ class Sampler:
     nvml: ModuleType | None = None
     _samples: list[Sample] = field(default_factory=list)
     _silent: set[str] = field(default_factory=set)
+    _misses: dict[str, int] = field(default_factory=dict)
     _processes: dict[int, list[psutil.Process]] = field(default_factory=dict)
 
     async def sample(self, busy: str, *, thorough: bool = False) -> None:
@@ -105,7 +109,11 @@ class Sampler:
         try:
             reply = await fetch(target.endpoint, url, deadline_s=SCRAPE_DEADLINE_S)
         except (RouteproofError, OSError, TimeoutError):
+            self._misses[arm] = self._misses.get(arm, 0) + 1
+            if self._misses[arm] >= _MISSES_ALLOWED:
+                self._silent.add(arm)
             return
+        self._misses.pop(arm, None)
         at_s = self.origin.seconds(monotonic_ns())
         if reply.status != 200:
             # It has no such page; asking once a second would only disturb it.
