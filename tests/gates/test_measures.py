@@ -353,7 +353,7 @@ def test_acceptance_is_summed_then_divided_and_split_by_class():
     records += [sent("baseline", c) for c in range(60)]
     cases = [a_case(c) for c in range(60)]
     found = measure_acceptance(
-        a_load(*records), a_speculative_diff(), case_facts(cases, {}, {}), {}
+        a_load(*records), a_speculative_diff(), cases, case_facts(cases, {}, {}), {}
     )
     assert found.source == "per_request"
     assert found.overall["tokens_per_pass"] == pytest.approx(60 * 9 / (20 * 3 + 40 * 6))
@@ -376,6 +376,7 @@ def test_counters_stand_in_where_answers_carry_no_counts():
     found = measure_acceptance(
         a_load(sent("candidate", 0)),
         a_speculative_diff(),
+        [],
         case_facts([], {}, {}),
         samples,
     )
@@ -385,7 +386,11 @@ def test_counters_stand_in_where_answers_carry_no_counts():
 
 def test_an_engine_that_tells_nothing_has_no_acceptance():
     found = measure_acceptance(
-        a_load(sent("candidate", 0)), a_speculative_diff(), case_facts([], {}, {}), {}
+        a_load(sent("candidate", 0)),
+        a_speculative_diff(),
+        [],
+        case_facts([], {}, {}),
+        {},
     )
     assert found.source == "none"
     assert found.overall == {}

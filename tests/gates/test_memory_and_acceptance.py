@@ -235,3 +235,13 @@ def test_a_draft_that_learns_from_repeated_prompts_is_said():
         for i, value in enumerate((1.4, 2.0, 2.6))
     )
     assert "learns from repeats" in acceptance(tables={"by_repetition": rows}).hints[0]
+
+
+def test_texts_past_their_natural_end_are_no_evidence():
+    found = acceptance(refused=("3 cases are sent with `ignore_eos`",))
+    assert found.status is Status.INCONCLUSIVE
+    assert "ignore_eos" in found.reason
+
+
+def test_acceptance_that_ignores_the_text_is_said():
+    assert "forces" in acceptance(looks_forced=True).hints[0]

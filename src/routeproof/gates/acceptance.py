@@ -37,6 +37,7 @@ def judge_acceptance(evidence: Evidence) -> GateResult:
     ]
     checks = [
         *_identities(evidence),
+        *_natural(evidence),
         *floor_checks,
         *_break_even(evidence),
         *_collapsed(evidence),
@@ -79,6 +80,15 @@ def _identities(evidence: Evidence) -> list[Check]:
             notes=evidence.acceptance.notes,
         )
     ]
+
+
+def _natural(evidence: Evidence) -> list[Check]:
+    """Texts past their natural end and random tokens are no evidence of acceptance."""
+    why = evidence.acceptance.refused
+    if not why:
+        return []
+    reason = f"acceptance over these cases says nothing: {'; '.join(why)}"
+    return [Check(name="natural_texts", status=Status.INCONCLUSIVE, reason=reason)]
 
 
 def _floor(evidence: Evidence, name: str, floor: float | None) -> Check:
@@ -227,6 +237,11 @@ def _hints(evidence: Evidence) -> list[str]:
                 "alignment of draft and target and at the draft length, not at a "
                 "bigger draft"
             )
+    if acceptance.looks_forced:
+        hints.append(
+            "acceptance does not depend on the text: look for a setting that forces or "
+            "simulates it"
+        )
     repeats = [
         _cell(row, "tokens_per_pass")
         for row in acceptance.tables.get("by_repetition", ())

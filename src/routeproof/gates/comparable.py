@@ -80,6 +80,18 @@ def prompt_token_problem(requests: Requests, changes: tuple[str, ...]) -> str | 
     )
 
 
+def fingerprint_problem(requests: Requests) -> str | None:
+    """An engine whose fingerprint changes in the middle of a run is not one route."""
+    label = requests.label("fingerprint")
+    for arm in ("baseline", "candidate"):
+        keep = requests.at(arm=arm) & (label.codes >= 0)
+        seen = np.unique(label.codes[keep]).tolist()
+        if len(seen) > 1:
+            names = ", ".join(sorted(label.names[code] for code in seen)[:3])
+            return f"the fingerprint of the {arm} changed during the run: {names}"
+    return None
+
+
 def validity_rows(health: ClientHealth | None) -> tuple[ValidityRow, ...]:
     """The client's checks on itself, as it wrote them down."""
     if health is None:

@@ -84,7 +84,8 @@ class Acceptance(_Part, frozen=True, kw_only=True):
     ``overall`` has the keys of ``metrics.acceptance`` (``tokens_per_pass``,
     ``acceptance_rate``, ...); ``tables`` hold rows ``by_position``, ``by_class``,
     ``by_length``, ``by_concurrency``, ``by_uptime``; ``identities`` the checks of the
-    counts among themselves, each true when it holds.
+    counts among themselves, each true when it holds. ``refused``: why acceptance over
+    these cases says nothing. ``looks_forced``: it does not depend on the text.
     """
 
     overall: dict[str, float | None] = {}
@@ -92,6 +93,8 @@ class Acceptance(_Part, frozen=True, kw_only=True):
     identities: dict[str, bool] = {}
     source: str = "none"
     is_synthetic: bool = False
+    refused: tuple[str, ...] = ()
+    looks_forced: bool = False
     notes: tuple[str, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """From counts of speculation to what the acceptance gate judges."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,18 +31,28 @@ from routeproof.metrics.acceptance_requests import (
     estimate,
     step_time,
 )
+from routeproof.metrics.acceptance_tells import (
+    dispersion,
+    every_pass_the_same,
+    why_refused,
+)
 from routeproof.metrics.acceptance_windows import OwnTraffic, counts_of_window
 from routeproof.metrics.pairs import pair_arms
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.telemetry import Series
 from routeproof.records.columns import Bools
 from routeproof.routes.inventory import RouteDiff
+from routeproof.workloads.case import Case
 
 Samples = Mapping[tuple[str, str], Series]
 
 
 def measure_acceptance(
-    load: Load, routes: RouteDiff | None, facts: CaseFacts, samples: Samples
+    load: Load,
+    routes: RouteDiff | None,
+    cases: Sequence[Case],
+    facts: CaseFacts,
+    samples: Samples,
 ) -> Acceptance:
     """Acceptance of the candidate: overall, by position, by slice.
 
@@ -67,8 +77,16 @@ def measure_acceptance(
         identities={each.name: each.holds for each in found.identities},
         source=found.counts.source,
         is_synthetic=found.counts.mode == "synthetic",
+        refused=why_refused(cases),
+        looks_forced=_looks_forced(requests, keep),
         notes=_notes(found),
     )
+
+
+def _looks_forced(requests: Requests, keep: Bools) -> bool:
+    even = dispersion(requests, keep)
+    same = every_pass_the_same(requests, keep)
+    return (even is not None and even.looks_forced()) or bool(same)
 
 
 def _notes(found: Profile) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from routeproof.gates.answers import Rules, Sides, answered
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.facts import QualityRow, Row
-from routeproof.gates.outcomes import outcome_rows
+from routeproof.gates.outcomes import outcome_rows, parameter_rows
 from routeproof.gates.questions import HEADLINE, Question, questions
 from routeproof.gates.slices import CaseFacts
 from routeproof.metrics.requests import Requests
@@ -57,7 +57,9 @@ def quality_rows(answers: Answers) -> tuple[QualityRow, ...]:
     for question in questions(answers.agreed, answers.facts):
         keep = in_phase & _metric_rows(table, headline, question.metric)
         rows += _answer(answers, table, keep, question)
-    rows += outcome_rows(answers.requests, phase, answers.agreed.policy.alpha)
+    alpha = answers.agreed.policy.alpha
+    rows += outcome_rows(answers.requests, phase, alpha)
+    rows += parameter_rows(answers.requests, phase, alpha)
     for question, keep in _further(answers, table, headline, in_phase):
         rows += _answer(answers, table, keep, question)
     return tuple(corrected(row for row in rows if not _is_empty_screen(row)))

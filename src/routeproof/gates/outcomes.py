@@ -5,6 +5,7 @@ import numpy as np
 from routeproof.gates.answers import Rules, Sides, answered
 from routeproof.gates.facts import QualityRow, Row
 from routeproof.gates.questions import Question
+from routeproof.metrics.honoured import HONOURED
 from routeproof.metrics.pairs import Pairs, pair_arms
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import PairedScores
@@ -44,6 +45,31 @@ def outcome_rows(requests: Requests, phase: str, alpha: float) -> list[QualityRo
         if stage[0] in ("latency", "sweep", "soak") and stage[0] != phase:
             asked = _asked("no_errors", {"phase": stage[0], "level": stage[1]})
             rows += _row(requests, asked, stage, ENDS["no_errors"], alpha)
+    return rows
+
+
+def parameter_rows(requests: Requests, phase: str, alpha: float) -> list[QualityRow]:
+    """Whether parameters that the baseline honours are honoured by the candidate.
+
+    Asked with a tolerance of 0: no new failures beyond what the A/A control shows.
+    """
+    rows = []
+    for name in HONOURED:
+        column = requests.number(f"honoured:{name}")
+        if not column.known.any():
+            continue
+        sides = []
+        for other in ("candidate", "control"):
+            pairs = pair_arms(requests, phase=phase, other=other)
+            known = column.known[pairs.left] & column.known[pairs.right]
+            kept = Pairs(
+                pairs.left[known], pairs.right[known], pairs.only_left, pairs.only_right
+            )
+            sides.append(_as_scores(requests, kept, column.values > 0))
+        if sides[0].n:
+            question = Question(f"{name}_honoured", 0.0, "outcome", is_required=False)
+            control = sides[1] if sides[1].n else None
+            rows += answered(question, Sides(sides[0], control), Rules(alpha=alpha))
     return rows
 
 

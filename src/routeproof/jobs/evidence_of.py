@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from routeproof.gates.comparable import (
+    fingerprint_problem,
     has_control,
     is_interleaved,
     prompt_token_problem,
@@ -72,7 +73,9 @@ def evidence_of(run: Gathered) -> Evidence:
         validity=validity_rows(run.manifest.health),
         quality=_quality(run, table, agreed, facts),
         speed=measure_speed(load),
-        acceptance=measure_acceptance(load, routes, facts, series_of(run.telemetry)),
+        acceptance=measure_acceptance(
+            load, routes, run.cases, facts, series_of(run.telemetry)
+        ),
         stability=measure_stability(
             requests, run.telemetry, run.manifest, alpha=agreed.policy.alpha
         ),
@@ -108,8 +111,11 @@ def routes_of(run: Gathered) -> RouteDiff | None:
 def _parity(run: Gathered, routes: RouteDiff | None) -> tuple[str, ...]:
     found = [] if routes is None else [p.why for p in parity_problems(routes)]
     changes = () if run.proof is None else run.proof.candidate.changes
-    counted = prompt_token_problem(run.requests, changes)
-    return tuple(found if counted is None else [*found, counted])
+    further = (
+        prompt_token_problem(run.requests, changes),
+        fingerprint_problem(run.requests),
+    )
+    return (*found, *(each for each in further if each is not None))
 
 
 def _is_launched(proof: Proof | None) -> bool:

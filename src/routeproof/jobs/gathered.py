@@ -11,6 +11,11 @@ import numpy as np
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.metrics.degenerate import degenerate_column
 from routeproof.metrics.histogram import LogHistogram
+from routeproof.metrics.honoured import (
+    Parameters,
+    asked_parameters,
+    honoured_columns,
+)
 from routeproof.metrics.pairs import with_partners
 from routeproof.metrics.per_request import (
     COLUMNS,
@@ -34,6 +39,7 @@ from routeproof.scorers.scored import (
     score_records,
     write_scores,
 )
+from routeproof.scorers.world import batch_scorers
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import read_cases
 
@@ -70,7 +76,8 @@ def gather_run(path: Path) -> Gathered:
     manifest = folder.read_manifest()
     cases = read_cases(folder.cases_path) if folder.cases_path.exists() else ()
     gaps: dict[Stage, LogHistogram] = {}
-    requests = with_partners(gather(_reduced(folder, gaps)))
+    asked = asked_parameters(cases)
+    requests = with_partners(gather(_reduced(folder, asked, gaps)))
     return Gathered(
         folder=folder,
         manifest=manifest,
@@ -96,12 +103,22 @@ def read_proof(folder: RunFolder, manifest: Manifest) -> Proof | None:
     return load_proof(folder.proof_path) if folder.proof_path.exists() else None
 
 
-def _reduced(folder: RunFolder, gaps: dict[Stage, LogHistogram]) -> Iterator[Records]:
-    for part in folder.parts(only=COLUMNS):
-        asked = with_served(part)
-        yield per_request(asked).with_number("is_degenerate", degenerate_column(asked))
+def _reduced(
+    folder: RunFolder,
+    asked: dict[str, Parameters],
+    gaps: dict[Stage, LogHistogram],
+) -> Iterator[Records]:
+    wanted = {*COLUMNS, *(("choices", "logprobs") if asked else ())}
+    for stored in folder.parts(only=wanted):
+        part = with_served(stored)
+        reduced = per_request(part)
+        further = {
+            "is_degenerate": degenerate_column(part),
+            **honoured_columns(part, asked),
+        }
+        yield Records(reduced.n, {**reduced.numbers, **further}, reduced.texts)
         stages, groups = _stages(part)
-        found = chunk_gaps(asked, groups, len(stages))
+        found = chunk_gaps(part, groups, len(stages))
         for stage, each in zip(stages, found, strict=True):
             gaps[stage] = gaps[stage].plus(each) if stage in gaps else each
 
@@ -141,8 +158,10 @@ def scores_of(folder: RunFolder, cases: tuple[Case, ...]) -> Scores | None:
     if stored is not None and not any(_lacks(part, done).any() for part in light):
         return stored
     whole = folder.parts(only=frozenset(SCORED_COLUMNS))
+    lacking = (part.where(_lacks(part, done)) for part in whole)
     try:
-        fresh = score_records(cases, (part.where(_lacks(part, done)) for part in whole))
+        with batch_scorers(cases) as batch:
+            fresh = score_records(cases, lacking, batch=batch)
     except ConfigError as error:
         raise StoredRunError(error.message, hint=error.hint) from None
     scores = fresh if stored is None else concatenate((stored, fresh))
