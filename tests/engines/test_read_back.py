@@ -167,3 +167,10 @@ def test_broken_answers_read_as_unknown(engine, body):
     found = chosen.read_back({path: body for path in chosen.probe_paths})
     assert found.models == ()
     assert set(found.fields) <= {"engine.name"}
+
+
+def test_a_llamacpp_build_that_does_not_know_itself_has_no_version():
+    for build, version in (("b10434-7e4c0a9", "b10434-7e4c0a9"), ("b0-unknown", None)):
+        page = json.dumps({"build_info": build, "model_path": "/m.gguf"})
+        found = ADAPTERS["llama.cpp"].read_back({"/props": page})
+        assert found.fields.get("engine.version") == version

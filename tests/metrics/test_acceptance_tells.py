@@ -13,6 +13,7 @@ from routeproof.metrics.acceptance_drift import (
     reference_of,
     write_reference,
 )
+from routeproof.metrics.acceptance_profile import profile
 from routeproof.metrics.acceptance_tells import (
     dispersion,
     every_pass_the_same,
@@ -113,6 +114,19 @@ def test_a_pass_that_always_accepts_the_same_is_a_switch():
     assert every_pass_the_same(few, everyone(few)) is None
     real = answers(1, np.full(60, 0.6))
     assert every_pass_the_same(real, everyone(real)) is None
+
+
+def test_a_profile_shows_forced_acceptance_as_a_broken_identity():
+    like = AcceptanceCounts(topology="chain", draft_tokens=4, method="eagle3")
+    for rates, holds in (
+        (np.full(60, 0.6), False),
+        (np.random.default_rng(2).beta(4, 3, 60), True),
+    ):
+        records = answers(1, rates)
+        found = profile(records, everyone(records), like=like)
+        told = {i.name: i.holds for i in found.identities}
+        assert told["acceptance_depends_on_the_text"] is holds
+        assert "passes_differ" not in told
 
 
 def counts(rate: float, passes: int = 2000, seed: int = 0) -> AcceptanceCounts:

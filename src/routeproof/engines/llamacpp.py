@@ -76,7 +76,10 @@ def read_back(answers: Mapping[str, str]) -> ReadBack:
     meta = inner(first_model(answers.get(MODELS)), "meta")
     defaults = inner(props, "default_generation_settings")
     fields = {"engine.name": "llama.cpp"}
-    put(fields, "engine.version", props.get("build_info"))
+    build = text_of(props.get("build_info"))
+    if build is not None and "unknown" not in build:
+        # Builds outside its own tree call themselves `b0-unknown`.
+        fields["engine.version"] = build
     put(fields, "model.served", first_model(answers.get(MODELS)).get("id"))
     put(fields, "model", props.get("model_path"))
     put(fields, "weights", props.get("model_ftype") or meta.get("ftype"))

@@ -21,6 +21,11 @@ from routeproof.metrics.acceptance_requests import (
     estimate,
     sum_counts,
 )
+from routeproof.metrics.acceptance_tells import (
+    MIN_REQUESTS,
+    dispersion,
+    every_pass_the_same,
+)
 from routeproof.records.columns import Bools, Column
 
 Cell = str | float | int | bool | None
@@ -109,6 +114,7 @@ def profile(
     ran = speculates(counts, configured=(like.method or "none") != "none")
     if ran is not None:
         found.append(ran)
+    found += _tells(requests, keep)
     derived = derive(counts)
     return Profile(
         counts=counts,
@@ -121,6 +127,31 @@ def profile(
         },
         identities=tuple(found),
     )
+
+
+def _tells(requests: Numbers, keep: Bools) -> list[Identity]:
+    """Signs that acceptance is forced, where there is enough to see them."""
+    found = []
+    even = dispersion(requests, keep)
+    if even is not None and even.requests >= MIN_REQUESTS:
+        found.append(
+            Identity(
+                name="acceptance_depends_on_the_text",
+                holds=not even.looks_forced(),
+                detail=f"accepted drafts vary {even.ratio:.2f} times as much from "
+                "request to request as chance alone gives",
+            )
+        )
+    constant = every_pass_the_same(requests, keep)
+    if constant is not None:
+        found.append(
+            Identity(
+                name="passes_differ",
+                holds=False,
+                detail=f"every pass accepted exactly {constant} drafts",
+            )
+        )
+    return found
 
 
 def _estimates(

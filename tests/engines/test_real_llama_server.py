@@ -1,0 +1,89 @@
+"""Per-request counts and counters of the real engine say the same, to the token."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from acceptance_cases import everyone, requests
+
+from routeproof.engines.adapters import adapter
+from routeproof.engines.embedded import fetch_embedded
+from routeproof.engines.endpoint import Endpoint
+from routeproof.engines.http import fetch
+from routeproof.engines.launch import launch
+from routeproof.engines.probe import metrics_page, probe
+from routeproof.engines.windows import window
+from routeproof.metrics.acceptance import AcceptanceCounts, derive
+from routeproof.metrics.acceptance_checks import identities, same_sums
+from routeproof.metrics.acceptance_requests import sum_counts
+from routeproof.metrics.acceptance_windows import OwnTraffic, counts_of_window
+from routeproof.proof.route import LaunchSpec, RouteSpec
+from routeproof.routes.inventory import take_inventory
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+NGRAM = ("--spec-type", "ngram-simple", "--spec-ngram-simple-size-n", "3")
+DRAFT = ("--spec-type", "draft-simple", "-md", "{model}", "--spec-draft-n-max", "4")
+
+
+@pytest.mark.parametrize(
+    ("flags", "draft_tokens", "method"),
+    [
+        ((*NGRAM, "--spec-ngram-simple-size-m", "8"), 8, "ngram-simple"),
+        (DRAFT, 4, "draft_model"),
+    ],
+    ids=["ngram", "draft"],
+)
+def test_sums_over_requests_equal_the_counters(tmp_path, flags, draft_tokens, method):
+    files = fetch_embedded()
+    spec = LaunchSpec(
+        command=(
+            *(str(files.server), "-m", "{model}", "-a", "m", "--port", "{port}"),
+            *("-np", "2", "-c", "4096", "-t", "2", "--device", "none"),
+            *("--metrics", "--props", "--slots", *flags),
+        )
+    )
+    details, tokens, deltas, found = asyncio.run(
+        served(spec, str(files.model), tmp_path / "engine.log")
+    )
+    inventory = take_inventory(RouteSpec(launch=spec), found)
+    assert inventory.value("speculation.method") == method
+    assert inventory.value("speculation.draft_tokens") == str(draft_tokens)
+    like = AcceptanceCounts(method=method, draft_tokens=draft_tokens, topology="chain")
+    records = requests(details, tokens)
+    summed = sum_counts(records, everyone(records), like)
+    own = OwnTraffic(requests=len(tokens), completion_tokens=sum(tokens))
+    counted = counts_of_window(deltas, own, like)
+    checks = same_sums(summed, counted)
+    assert {i.name.split(".")[1] for i in checks} >= {"drafted", "accepted"}
+    assert [i for i in (*checks, *identities(counted)) if not i.holds] == []
+    assert derive(counted).tokens_per_pass >= 1.0
+
+
+async def served(spec: LaunchSpec, model: str, log: Path):
+    async with launch(
+        spec, name="candidate", log_path=log, fill={"model": model}
+    ) as up:
+        endpoint = Endpoint(up.endpoint_url)
+        chosen = adapter((await probe(endpoint, model="m")).engine)
+        before = chosen.counters(await metrics_page(endpoint, chosen) or "", 0.0)
+        bodies = []
+        for start in range(2):
+            asked = f"Write the numbers from {start} to {start + 9}, then again."
+            reply = await fetch(
+                endpoint,
+                endpoint.api("chat/completions"),
+                body={
+                    "model": "m",
+                    "messages": [{"role": "user", "content": asked}],
+                    "max_tokens": 32,
+                    "temperature": 0,
+                },
+                deadline_s=120.0,
+            )
+            bodies.append(reply.json())
+        after = chosen.counters(await metrics_page(endpoint, chosen) or "", 1.0)
+        said = await probe(endpoint)
+    details = [chosen.details(body) for body in bodies]
+    tokens = [body["usage"]["completion_tokens"] for body in bodies]
+    return details, tokens, window([before, after]).deltas, said
