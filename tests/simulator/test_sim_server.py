@@ -65,6 +65,37 @@ def test_a_schema_is_kept():
     )
 
 
+@pytest.mark.parametrize("name", DIALECTS)
+def test_thinking_comes_apart_from_the_answer(name):
+    wish = {"chat_template_kwargs": {"enable_thinking": True}}
+    _, whole = asked(client.route(dialect=name), client.chat(**wish))
+    _, stream = asked(client.route(dialect=name), client.chat(stream=True, **wish))
+    message = json.loads(whole)["choices"][0]["message"]
+    field = DIALECTS[name].reasoning_field
+    assert message[field] and message["content"] == "1, 2, 3, 4, 5, 6, 7, 8, 9"
+    deltas = [c["delta"] for e in client.events(stream) for c in e["choices"]]
+    assert "".join(d.get(field) or "" for d in deltas) == message[field]
+
+
+def test_equal_seeds_give_equal_texts_and_others_other_texts():
+    def say(seed):
+        body = client.chat("Tell me a story.", temperature=0.9, seed=seed)
+        return json.loads(asked(client.route(), body)[1])["choices"][0]["message"]
+
+    assert say(1) == say(1) != say(2)
+
+
+def test_log_probabilities_cover_every_token_and_rank_the_best_first():
+    body = client.chat(logprobs=True, top_logprobs=3)
+    choice = json.loads(asked(client.route(), body)[1])["choices"][0]
+    found = choice["logprobs"]["content"]
+    assert "".join(f["token"] for f in found) == choice["message"]["content"]
+    for one in found:
+        best = [t["logprob"] for t in one["top_logprobs"]]
+        assert best == sorted(best, reverse=True) and len(best) == 3
+        assert one["logprob"] <= 0.0
+
+
 def test_a_tool_is_called():
     tool = {
         "type": "function",

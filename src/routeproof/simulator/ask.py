@@ -67,6 +67,12 @@ class Ask:
     body: dict[str, Any] = field(repr=False)
 
     @property
+    def thinks(self) -> bool:
+        """Whether the template is asked to let the model think first."""
+        asked = self.body.get("chat_template_kwargs")
+        return isinstance(asked, dict) and bool(asked.get("enable_thinking"))
+
+    @property
     def structured(self) -> bool:
         """Whether the answer is constrained to JSON."""
         return self.schema is not None

@@ -130,7 +130,7 @@ class SimulatedRoute(Strict, frozen=True, kw_only=True):
         answers: ``script`` answers from a book of right and wrong answers (prompts
             it does not know get filler text); ``toy`` samples from a small language
             model whose next-token distribution is known exactly.
-        faults: Names of ``routeproof.simulator.FAULTS`` with their strength.
+        faults: Names of ``routeproof.simulator.faults.FAULTS`` with their strength.
         per_request_metrics: Whether responses carry the engine's own figures.
         speed: Divides every duration; 1 is the timing as given.
         paced_s: Not ``None``: no batching, every stream gets a chunk every so many

@@ -1,6 +1,6 @@
 """Deciding an answer: right or wrong, spoilt or sound, cut by stop and by length."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -87,6 +87,10 @@ class Writer:
                 rng = draws.generator("spoilt", number, ask.key, trial)
                 said = WAYS[spoil.how](said, entry, moment.neighbours, rng)
                 repetitive = repetitive or spoil.how in REPETITIVE
+        if ask.thinks:
+            rng = draws.generator("thinking", ask.key, trial)
+            said = replace(said, reasoning=skills.filler(24, rng))
+            tie = tie and Tie(tie.at + len(tokens.split(said.reasoning)), tie.other)
         pieces, finish = self._cut(ask, said, serial)
         return Script(pieces, finish, class_, tie, repetitive)
 
