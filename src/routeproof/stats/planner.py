@@ -4,12 +4,16 @@ Power is computed by enumeration of the exact test, not by a normal formula: wit
 flips the textbook ``(z_alpha + z_power)^2 * flips / tolerance^2`` promises too much.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, log, log1p, sqrt
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from routeproof.stats.exact_paired import critical_region, probability
+from routeproof.stats.mean_bounds import betting_minimum
 
 _HOLD_STEPS = 5
 """Power is saw-toothed in n: an n counts only if the next five 1 % steps hold too."""
@@ -37,8 +41,14 @@ def power(
         alpha: One-sided error rate.
         loss: True net loss of the candidate, a share; 0 for equal routes.
     """
-    region = critical_region(n, tolerance, alpha)
+    return _power(n, flips, tolerance, alpha, loss)
+
+
+def _power(n: int, flips: float, tolerance: float, alpha: float, loss: float) -> float:
     share = max(flips, abs(loss))
+    # Beyond seven standard deviations no table matters.
+    most = min(n, ceil(n * share + 7 * sqrt(n * share * (1 - share)) + 8))
+    region = critical_region(n, tolerance, alpha, most)
     return float(probability(region, np.array([share]), loss)[0])
 
 
@@ -79,20 +89,22 @@ def pairs_needed(
 ) -> int:
     """Smallest number of pairs with the power asked for, by enumeration.
 
-    Smallest in steps of about 1 %, such that the next five steps hold as well.
+    Smallest in steps of about 1 %, such that the next five steps hold as well. Takes
+    up to seconds above 1,000 pairs, see :func:`approximate_pairs`.
     """
-    target = power
 
     def holds(n: int) -> bool:
-        region = critical_region(n, tolerance, alpha)
-        share = np.array([max(flips, abs(loss))])
-        return float(probability(region, share, loss)[0]) >= target
+        return _power(n, flips, tolerance, alpha, loss) >= power
 
+    floor = zero_flip_minimum(tolerance, alpha)
     guess = approximate_pairs(
         flips=flips, tolerance=tolerance, alpha=alpha, power=power, loss=loss
     )
-    floor = zero_flip_minimum(tolerance, alpha)
-    n = max(floor, int(guess * 0.85))
+    low = n = max(floor, int(guess * 0.85))
+    while not holds(n):
+        low, n = n + 1, ceil(n * 1.04)
+    # The coarse steps may have jumped over a few that hold already.
+    n = min(low, n)
     run_start, held = n, 0
     while held <= _HOLD_STEPS:
         if holds(n):
@@ -102,3 +114,78 @@ def pairs_needed(
             held = 0
         n = max(n + 1, ceil(n * 1.01))
     return run_start
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far scores of one case differ between arms, split in two.
+
+    Attributes:
+        between: Variance over cases of a case's true difference.
+        within: Variance of one trial's difference around its case's.
+    """
+
+    between: float
+    within: float
+
+    def variance(self, trials: int) -> float:
+        """Variance of a case's mean difference over ``trials``."""
+        return self.between + self.within / trials
+
+
+def spread_of(differences: Sequence[ArrayLike]) -> Spread | None:
+    """Split the variance of differences by case and trial (one-way random effects).
+
+    Args:
+        differences: One array per case, one difference per trial.
+
+    Returns:
+        ``None`` with fewer than two cases. ``within`` is 0 when no case was tried
+        twice: then nothing is known of it and more trials promise nothing.
+    """
+    rows = [np.asarray(row, dtype=np.float64).ravel() for row in differences]
+    rows = [row for row in rows if row.size]
+    if len(rows) < 2:
+        return None
+    means = np.array([row.mean() for row in rows])
+    free = sum(row.size - 1 for row in rows)
+    squares = sum(float(((row - row.mean()) ** 2).sum()) for row in rows)
+    within = squares / free if free else 0.0
+    trials = 1 / float(np.mean([1 / row.size for row in rows]))
+    between = max(0.0, float(means.var(ddof=1)) - within / trials)
+    return Spread(between=between, within=within)
+
+
+def graded_cases_needed(
+    spread: Spread,
+    *,
+    trials: int,
+    tolerance: float,
+    alpha: float,
+    power: float = 0.8,
+    loss: float = 0.0,
+) -> int:
+    """Cases for a mean of graded scores, with ``trials`` of each.
+
+    The fewest with ``q(n) + z_power * sqrt(v / n) <= tolerance - loss``, where ``v`` is
+    ``between + within / trials`` and ``q`` the distance between the mean and the
+    worst-case bound, the widest of the three: the alpha quantile of a normal with
+    variance ``v / n`` less an exponential with mean ``1 / n`` (the unseen case), by
+    Cornish and Fisher. At least what the betting test needs without any difference.
+    More trials only lower the second part of ``v``.
+    """
+    z, z_power = float(ndtri(1 - alpha)), float(ndtri(power))
+    v, gap = spread.variance(trials), tolerance - loss
+
+    def reach(n: int) -> float:
+        sd = sqrt(v / n + 1 / (n * n))
+        skew = 2 / n**3 / sd**3
+        return 1 / n + sd * (z + (z * z - 1) * skew / 6) + z_power * sqrt(v / n)
+
+    low, high = 0, betting_minimum(tolerance, alpha)
+    while reach(high) > gap:
+        low, high = high, 2 * high
+    while high - low > 1 and low:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reach(middle) > gap else (low, middle)
+    return high
