@@ -117,3 +117,23 @@ def test_an_empty_route_is_all_unverified():
     found = take_inventory(RouteSpec(), None)
     assert "model" in found.unverified()
     assert field(found, "speculation.mode").value == "unknown"
+
+
+def test_a_build_tag_behind_a_version_is_the_same_version():
+    assert same("engine.version", "0.32.0", "0.32.0+cpu")
+    assert same("engine.version", "b10434", "b10434-7e4c0a9")
+    assert not same("engine.version", "0.3", "0.32.0")
+
+
+def test_lists_and_families_of_methods_have_one_spelling():
+    one = canonical("speculation.method", "ngram-simple,draft-simple")
+    assert one == canonical("speculation.method", "draft-simple, ngram-simple")
+    assert canonical("speculation.method", "qwen3_next_mtp") == "mtp"
+    assert canonical("speculation.method", "DFlash2") == "dflash"
+
+
+def test_auto_in_a_launch_command_says_nothing():
+    words = ("serve", "--dtype", "auto", "--kv-cache-dtype", "auto")
+    found = take_inventory(a_route(launch=launched(*words)), said(weights="bfloat16"))
+    assert field(found, "weights").note is None
+    assert field(found, "kv_cache").value == "bf16"

@@ -98,7 +98,7 @@ _METHODS = {
     "draft-dspark": "dspark",
     "draft-mtp": "mtp",
     "nextn": "mtp",
-    "frozen_kv_mtp": "mtp",
+    "dflash2": "dflash",
 }
 
 _PATH_FIELDS = frozenset(
@@ -127,8 +127,7 @@ def canonical(name: str, value: str) -> str:
         low = text.lower()
         return _DTYPES.get(low, low)
     if name == "speculation.method":
-        low = text.lower()
-        return _METHODS.get(low, low)
+        return ",".join(sorted(_method(part) for part in text.lower().split(",")))
     if name == "engine.name":
         return ENGINES.get(text.lower(), text.lower())
     if name in _PATH_FIELDS and text.startswith(("/", "./", "../", "~")):
@@ -142,6 +141,14 @@ def canonical(name: str, value: str) -> str:
     if name.startswith("sampler_defaults.") or name.endswith("_tokens"):
         return _number(text)
     return text.lower() if text in ("True", "False") else text
+
+
+def _method(text: str) -> str:
+    low = text.strip()
+    if low.endswith("_mtp"):
+        # vLLM names the model's family: deepseek_mtp, qwen3_next_mtp ...
+        return "mtp"
+    return _METHODS.get(low, low)
 
 
 def _number(text: str) -> str:
@@ -167,6 +174,10 @@ def same(name: str, one: str, other: str) -> bool:
         return True
     if name in _PATH_FIELDS:
         return ("/" not in a or "/" not in b) and _last_part(a) == _last_part(b)
+    if name == "engine.version":
+        # A build tag behind the number: 0.32.0+cpu, b10434-7e4c0a9.
+        short, long = sorted((a, b), key=len)
+        return long.startswith((f"{short}-", f"{short}+"))
     if name in ("revision", "speculation.draft.revision", "engine.commit"):
         short, long = sorted((a, b), key=len)
         return len(short) >= 7 and long.startswith(short)

@@ -169,7 +169,8 @@ def declared_fields(spec: RouteSpec) -> tuple[dict[str, str], dict[str, str]]:
         launched.update(fields_of_environment(spec.launch.env))
     notes = {}
     for name, value in launched.items():
-        if _PLACEHOLDER.fullmatch(value):
+        if _PLACEHOLDER.fullmatch(value) or value.lower() == "auto":
+            # Only the engine knows what it made of these.
             continue
         if name not in written:
             written[name] = value
