@@ -1,0 +1,1 @@
+"""Results of other tools, kept with the definitions those tools use."""
