@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from routeproof.simulator.cost import Load, pass_s
+from routeproof.simulator.defects import EngineDefects
 from routeproof.simulator.route import (
     Memory,
     Quality,
@@ -192,12 +194,11 @@ def speedups(data):
 
 def pass_cost(batch, steps):
     """A verify pass over a plain pass, in the model."""
-    timing = Timing()
-    plain = max(timing.weights_s, batch * timing.token_s) + batch * timing.sequence_s
-    spec = Speculation(draft_tokens=steps)
-    tokens = batch * (1 + steps)
-    verify = max(timing.weights_s, tokens * timing.token_s) + batch * timing.sequence_s
-    return (verify + steps * spec.draft_step_s) / plain
+    timing, spec = Timing(), Speculation(draft_tokens=steps)
+    plain = Load(batch, 0, 0, 0, batch)
+    verify = Load(batch, 0, 0, steps, batch)
+    sound = EngineDefects()
+    return pass_s(verify, timing, spec, sound) / pass_s(plain, timing, None, sound)
 
 
 def main():

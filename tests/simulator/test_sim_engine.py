@@ -166,3 +166,14 @@ def test_the_same_route_says_the_same_twice():
     _, first = run(route, bodies)
     _, second = run(route, bodies)
     assert [e.pieces for e in first] == [e.pieces for e in second]
+
+
+def test_a_request_given_up_in_mid_pass_leaves_no_trace():
+    venue = VirtualEngine(SimulatedRoute(timing=STEADY))
+    body = json.dumps(telling(1)).encode()
+    gone = venue.send(0.0, "/v1/chat/completions", body, deadline_s=0.05)
+    stays = venue.send(0.0, "/v1/chat/completions", body)
+    while venue.next_end() is not None:
+        pass
+    assert gone.failure == "timeout" and stays.failure is None
+    assert not venue.engine.running and venue.engine.kv_used == 0

@@ -15,6 +15,7 @@ from routeproof.simulator import draws
 from routeproof.simulator.ask import Ask, BadRequest
 from routeproof.simulator.book import EMPTY, Book
 from routeproof.simulator.cache import PrefixCache
+from routeproof.simulator.cost import Load, pass_s
 from routeproof.simulator.defects import Defects
 from routeproof.simulator.moment import Moment, holds
 from routeproof.simulator.route import SimulatedRoute
@@ -23,6 +24,7 @@ from routeproof.simulator.sequence import Emission, Sequence
 from routeproof.simulator.source import ScriptSource, toy_source
 from routeproof.simulator.speculating import acceptance
 from routeproof.simulator.tally import Tally
+from routeproof.simulator.trouble import crashes, too_long, unsupported
 
 
 class Engine:
@@ -85,6 +87,7 @@ class Engine:
             self.waiting.remove(sequence)
         if sequence in self.running:
             self.running.remove(sequence)
+        sequence.failed = "cancelled"
         self.tally.finished_by_reason["abort"] += 1
 
     @property
@@ -113,23 +116,15 @@ class Engine:
         return held + self.defects.engine.extra_memory_bytes + self.leaked_bytes
 
     def _refusal(self, ask: Ask) -> BadRequest | None:
-        limit = self.route.memory.context_limit_tokens
-        if ask.prompt_tokens > limit:
-            text = (
-                f"the prompt has {ask.prompt_tokens} tokens, "
-                f"the context length is {limit} tokens"
-            )
-            return BadRequest(400, text, parameter="messages")
-        for name in self.defects.sampling.refused:
-            if ask.body.get(name) is not None:
-                return BadRequest(400, f"{name} is not supported here", parameter=name)
-        wrong, when = self.defects.engine, self.defects.engine.error_when
-        if wrong.error_share and holds(
-            when, ask, self.writer.class_of(ask), self._moment(0.0)
-        ):
-            if self._rng.random() < wrong.error_share:
+        refused = too_long(ask, self.route.memory.context_limit_tokens)
+        refused = refused or unsupported(ask, self.defects.sampling)
+        wrong = self.defects.engine
+        if refused is None and wrong.error_share:
+            class_, moment = self.writer.class_of(ask), self._moment(0.0)
+            errs = holds(wrong.error_when, ask, class_, moment)
+            if errs and self._rng.random() < wrong.error_share:
                 return BadRequest(500, "internal error", "InternalServerError")
-        return None
+        return refused
 
     # -- one pass --------------------------------------------------------------
 
@@ -151,41 +146,33 @@ class Engine:
     def _duration(
         self, now_s: float, decoding: list[Sequence], prefill: int, draft: int
     ) -> float:
-        timing, wrong, spec = (
-            self.route.timing,
-            self.defects.engine,
-            self.route.speculation,
-        )
-        verify = len(decoding) * draft * wrong.verify_factor
-        tokens = prefill * wrong.prefill_factor + len(decoding) + verify
+        route, wrong = self.route, self.defects.engine
         context = sum(s.kv_tokens for s in decoding)
-        step = max(timing.weights_s, tokens * timing.token_s)
-        step += context * timing.context_token_s + len(decoding) * timing.sequence_s
-        if spec is not None and draft and decoding:
-            step += spec.draft_step_s * (draft if spec.shape == "chain" else 1)
-        if len(self.running) >= wrong.step_running_min:
-            step *= wrong.step_factor
-        if timing.jitter:
-            step *= math.exp(self._rng.gauss(0.0, timing.jitter))
+        load = Load(len(decoding), context, prefill, draft, len(self.running))
+        step = pass_s(load, route.timing, route.speculation, wrong)
+        if route.timing.jitter:
+            step *= math.exp(self._rng.gauss(0.0, route.timing.jitter))
         if now_s - self.started_s >= self._next_pause_s:
             step += wrong.stop_the_world_s
             self._next_pause_s += wrong.stop_the_world_every_s or math.inf
-        return step / self.route.speed
+        return step / route.speed
 
     def end_step(self, now_s: float) -> list[Emission]:
         """Carry out the pass that ``begin_step`` chose, which ends now."""
         decoding, prefills, draft = self._batch
         self.tally.passes += 1
         out: list[Emission] = []
-        if self._crashes(now_s):
+        if crashes(self.defects.engine, self.running, self.tally.finished):
             return self._die(now_s)
         for sequence, chunk in prefills:
+            if sequence.failed is not None:
+                continue
             sequence.prefill_left -= chunk
             self.tally.computed_prompt_tokens += chunk
             if sequence.prefill_left == 0 and sequence.source is None:
                 out.append(self._first_token(sequence, now_s))
         for sequence in decoding:
-            if sequence.end_s is None:
+            if sequence.failed is None:
                 out.append(self._decode(sequence, draft, now_s))
         self._make_room(now_s)
         return out
@@ -314,24 +301,6 @@ class Engine:
         return spec.draft_tokens
 
     # -- trouble ---------------------------------------------------------------
-
-    def _crashes(self, now_s: float) -> bool:
-        wrong = self.defects.engine
-        longest = max((s.ask.prompt_tokens for s in self.running), default=0)
-        return (
-            (
-                wrong.crash_running is not None
-                and len(self.running) >= wrong.crash_running
-            )
-            or (
-                wrong.crash_requests is not None
-                and self.tally.finished >= wrong.crash_requests
-            )
-            or (
-                wrong.crash_prompt_tokens is not None
-                and longest >= wrong.crash_prompt_tokens
-            )
-        )
 
     def _die(self, now_s: float) -> list[Emission]:
         """End everything that was running or waiting, unfinished."""
