@@ -1,5 +1,6 @@
 """A gateway before two scripted upstreams, for the tests of the canary."""
 
+import asyncio
 import contextlib
 from dataclasses import dataclass
 
@@ -42,3 +43,37 @@ async def a_gateway(folder, *, trusted, fast, sample="100%", more="", **given):
         gateway = Gateway(load_canary(file), **given)
         async with serving(gateway) as running:
             yield Standing(gateway, running.data_url, one, two, running)
+
+
+async def ask(url, body=b"{}", *, path="/v1/chat/completions", headers=()):
+    """One raw request; returns everything that came back until the close."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: close"]
+    lines += [f"Content-Length: {len(body)}", *headers]
+    writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def split(answer):
+    """(status, headers, body) of a raw answer; chunked framing is undone."""
+    top, _, body = answer.partition(b"\r\n\r\n")
+    lines = top.decode("latin-1").split("\r\n")
+    status = int(lines[0].split()[1])
+    headers = dict(line.lower().split(": ", 1) for line in lines[1:])
+    if headers.get("transfer-encoding") == "chunked":
+        whole = b""
+        while body:
+            size, _, body = body.partition(b"\r\n")
+            n = int(size, 16)
+            if n == 0:
+                return status, headers, whole
+            whole, body = whole + body[:n], body[n + 2 :]
+        raise ConnectionError("the answer broke off")
+    return status, headers, body
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 20))

@@ -3,44 +3,10 @@
 import asyncio
 
 import pytest
-from canary_cases import a_gateway
+from canary_cases import a_gateway, ask, run, split
 from fakes.openai_server import ABORT, CLOSE, chat_stream, head, json_reply
 
 pytestmark = pytest.mark.slow
-
-
-async def ask(url, body=b"{}", *, path="/v1/chat/completions", headers=()):
-    """One raw request; returns everything that came back until the close."""
-    host, port = url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    lines = [f"POST {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: close"]
-    lines += [f"Content-Length: {len(body)}", *headers]
-    writer.write("\r\n".join([*lines, "", ""]).encode() + body)
-    answer = await reader.read()
-    writer.close()
-    return answer
-
-
-def split(answer):
-    """(status, headers, body) of a raw answer; chunked framing is undone."""
-    top, _, body = answer.partition(b"\r\n\r\n")
-    lines = top.decode("latin-1").split("\r\n")
-    status = int(lines[0].split()[1])
-    headers = dict(line.lower().split(": ", 1) for line in lines[1:])
-    if headers.get("transfer-encoding") == "chunked":
-        whole = b""
-        while body:
-            size, _, body = body.partition(b"\r\n")
-            n = int(size, 16)
-            if n == 0:
-                return status, headers, whole
-            whole, body = whole + body[:n], body[n + 2 :]
-        raise ConnectionError("the answer broke off")
-    return status, headers, body
-
-
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 20))
 
 
 def through(tmp_path, trusted, *, more="", **request):

@@ -14,7 +14,7 @@ from routeproof.canary.controller import Controller
 from routeproof.canary.evidence import Evidence, SignalState
 from routeproof.canary.lease import Lease
 from routeproof.canary.relay import Limits, Relay
-from routeproof.canary.router import CanaryRouter
+from routeproof.canary.router import CanaryRouter, owner_digest
 from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
 from routeproof.canary.share import ShareMeter
@@ -208,6 +208,49 @@ class Gateway:
             scored_control=scored,
             observed_share=share,
         )
+
+    def feedback(self, body: Mapping[str, object]) -> dict[str, object]:
+        """Take in what a user said of an answer, joined by its response id.
+
+        Args:
+            body: ``response_id`` and ``thumb`` (``up`` or ``down``), with an optional
+                ``reason`` such as ``off-topic``.
+
+        Raises:
+            ConfigError: The id is of no sampled answer, or a field is wrong.
+        """
+        response_id, thumb = body.get("response_id"), body.get("thumb")
+        if not isinstance(response_id, str) or thumb not in ("up", "down"):
+            raise ConfigError(
+                "feedback needs `response_id` and `thumb`",
+                hint='{"response_id": "chatcmpl-...", "thumb": "down"}',
+            )
+        sample = self.taster.spool.find(response_id)
+        if sample is None:
+            return {"joined": False}
+        bad = thumb == "down"
+        if sample.arm != "baseline":
+            self.taster.observe(
+                "complaint",
+                is_canary=sample.arm == "canary",
+                bad=bad,
+                stratum=sample.stratum,
+            )
+        signals = {**(sample.signals or {}), "complaint": bad}
+        reason = body.get("reason") if bad else None
+        noted = (
+            {**sample.request, "feedback_reason": str(reason)[:80]}
+            if reason
+            else (sample.request)
+        )
+        self.taster.spool.score(
+            msgspec.structs.replace(sample, signals=signals, request=noted)
+        )
+        return {"joined": True, "arm": sample.arm}
+
+    def erase(self, user: str) -> int:
+        """Forget every sample of one user; returns how many."""
+        return self.taster.spool.erase(owner_digest(user))
 
     def tick(self) -> State | None:
         """Look, decide, renew the lease, remember the evidence."""

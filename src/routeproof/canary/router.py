@@ -128,7 +128,7 @@ class CanaryRouter:
         fields: Mapping[str, Any],
     ) -> Copy | None:
         user = fields.get("user")
-        owner = _digest(user.encode()) if isinstance(user, str) else None
+        owner = owner_digest(user) if isinstance(user, str) else None
         kind = "stream" if fields.get("stream") else "whole"
         return Copy(
             request_id=request_id,
@@ -163,6 +163,11 @@ def _request_id(headers: Mapping[bytes, bytes]) -> str:
     if 8 <= len(given) <= 64 and all(c.isalnum() or c in "-_." for c in given):
         return given
     return secrets.token_hex(12)
+
+
+def owner_digest(user: str) -> str:
+    """What a sample remembers of its user: enough to erase by, no name."""
+    return _digest(user.encode("utf-8", "surrogatepass"))
 
 
 def _digest(value: bytes) -> str:

@@ -73,6 +73,10 @@ CREATE TABLE IF NOT EXISTS dropped (arm TEXT PRIMARY KEY, n INTEGER NOT NULL);
 class Spool:
     """Samples in one SQLite file, the oldest scored ones giving way.
 
+    One connection serves all threads of the process, under a lock. A commit reaches
+    the disk at the next checkpoint: the last samples may be lost when the machine
+    dies, none when the process does.
+
     Attributes:
         limit: Most samples kept.
         seal: How bodies are kept at rest.
@@ -81,28 +85,50 @@ class Spool:
     path: Path
     limit: int = 50_000
     seal: Seal = field(default_factory=Seal)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
+    _db: sqlite3.Connection | None = field(default=None, init=False)
+    _kept: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         with self._open() as db:
             db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
             db.executescript(_SCHEMA)
+            (self._kept,) = db.execute("SELECT COUNT(*) FROM sample").fetchone()
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with self._lock:
-                db = sqlite3.connect(self.path, timeout=2.0)
-                try:
-                    with db:
-                        yield db
-                finally:
-                    db.close()
-        except sqlite3.Error as error:
-            raise StoredRunError(
-                f"cannot use the sample spool {self.path}: {error}",
-                hint="it must be on a local disk with space, and writable",
-            ) from error
+        with self._lock:
+            try:
+                if self._db is None:
+                    self._db = sqlite3.connect(
+                        self.path, timeout=2.0, check_same_thread=False
+                    )
+                if self._db.in_transaction:
+                    yield self._db
+                else:
+                    with self._db:
+                        yield self._db
+            except sqlite3.Error as error:
+                self.close()
+                raise StoredRunError(
+                    f"cannot use the sample spool {self.path}: {error}",
+                    hint="it must be on a local disk with space, and writable",
+                ) from error
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Several writes in one transaction."""
+        with self._lock, self._open() as db:
+            db.execute("BEGIN")
+            yield
 
     def add(self, sample: Sample, *, response_id: str | None = None) -> bool:
         """Keep a sample; the same request id a second time changes nothing.
@@ -116,11 +142,10 @@ class Spool:
         body = self.seal.close(msgspec.json.encode(sample))
         is_scored = sample.signals is not None
         with self._open() as db:
-            (n,) = db.execute("SELECT COUNT(*) FROM sample").fetchone()
-            if n >= self.limit and not self._make_room(db):
+            if self._kept >= self.limit and not self._make_room(db):
                 self._count_drop(db, sample.arm)
                 return False
-            db.execute(
+            made = db.execute(
                 "INSERT OR IGNORE INTO sample (request_id, response_id, arm, at_s,"
                 " owner, is_scored, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -133,6 +158,7 @@ class Spool:
                     body,
                 ),
             )
+            self._kept += made.rowcount
         return True
 
     def _make_room(self, db: sqlite3.Connection) -> bool:
@@ -142,6 +168,7 @@ class Spool:
             " WHERE is_scored = 1 ORDER BY sequence LIMIT ?)",
             (share,),
         )
+        self._kept -= gone.rowcount
         return gone.rowcount > 0
 
     @staticmethod
@@ -211,10 +238,12 @@ class Spool:
         """Forget samples older than a wall-clock time; returns how many."""
         with self._open() as db:
             gone = db.execute("DELETE FROM sample WHERE at_s < ?", (before_s,))
+            self._kept -= gone.rowcount
             return gone.rowcount
 
     def erase(self, owner: str) -> int:
         """Forget everything of one user key; returns how many samples."""
         with self._open() as db:
             gone = db.execute("DELETE FROM sample WHERE owner = ?", (owner,))
+            self._kept -= gone.rowcount
             return gone.rowcount

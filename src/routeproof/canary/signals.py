@@ -88,7 +88,7 @@ def _degenerate(seen: Tasting) -> bool | None:
     if not seen.is_served or not seen.text:
         return None
     value = degeneration(seen.case(), seen.answer()).value
-    return None if value is None else value < 1.0
+    return None if value is None else value > 0.0
 
 
 def _invalid_structure(seen: Tasting) -> bool | None:

@@ -7,7 +7,7 @@ scores what was left over.
 
 import queue
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ from routeproof.canary.signals import Tasting, taste
 from routeproof.canary.tee import Copy
 from routeproof.engines.adapter import Adapter
 from routeproof.errors import StoredRunError
+from routeproof.records.outcome import SERVED
 from routeproof.records.record import Record
 
 KEPT_FIELDS = (
@@ -37,6 +38,7 @@ KEPT_FIELDS = (
 """Request fields a sample keeps; the prompt is not among them."""
 
 _STOP = None
+BATCH = 64
 
 
 @dataclass(slots=True)
@@ -66,6 +68,7 @@ class Taster:
     taken: Counter[str] = field(default_factory=Counter, init=False)
     dropped: Counter[str] = field(default_factory=Counter, init=False)
     on_scored: Callable[[Sample], None] | None = None
+    _recent_s: dict[str, deque[float]] = field(default_factory=dict, init=False)
     _queue: "queue.Queue[Copy | None]" = field(init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -87,19 +90,51 @@ class Taster:
 
     def start(self) -> None:
         """Score what a former life left unscored, then what comes."""
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._work, daemon=True, name="taster")
         self._thread.start()
 
     def stop(self) -> None:
         """Finish what is queued and end the thread."""
+        if self._thread is None:
+            return
         self._queue.put(_STOP)
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
+        self._thread = None
 
     def _work(self) -> None:
         self._guarded(self._left_over)
-        while (copy := self._queue.get()) is not _STOP:
-            self._guarded(lambda copy=copy: self._taste(copy))  # type: ignore[misc]
+        while (batch := self._batch()) is not None:
+            self._guarded(lambda batch=batch: self._taste_all(batch))  # type: ignore[misc]
+
+    def _batch(self) -> list[Copy] | None:
+        """What is queued, at most ``BATCH``; ``None`` when the end is reached."""
+        batch: list[Copy] = []
+        copy = self._queue.get()
+        while copy is not _STOP:
+            batch.append(copy)
+            if len(batch) >= BATCH or self._queue.empty():
+                return batch
+            copy = self._queue.get()
+        if batch:
+            self._queue.put(_STOP)
+            return batch
+        return None
+
+    def _taste_all(self, batch: list[Copy]) -> None:
+        """Spool first, then score: a restart finds what was not scored."""
+        kept: list[tuple[Sample, str]] = []
+        with self.spool.together():
+            for copy in batch:
+                sample = self._sample(copy)
+                if self.spool.add(sample, response_id=copy.response_id()):
+                    kept.append((sample, str(copy.body.get("_prompt", ""))))
+                else:
+                    self.dropped[sample.arm] += 1
+        with self.spool.together():
+            for sample, prompt in kept:
+                self._score(sample, prompt)
 
     def _guarded(self, act: Callable[[], None]) -> None:
         try:
@@ -111,14 +146,6 @@ class Taster:
     def _left_over(self) -> None:
         for sample in self.spool.unscored(limit=self.spool.limit):
             self._score(sample, prompt="")
-
-    def _taste(self, copy: Copy) -> None:
-        sample = self._sample(copy)
-        prompt = str(copy.body.get("_prompt", ""))
-        if not self.spool.add(sample, response_id=copy.response_id()):
-            self.dropped[sample.arm] += 1
-            return
-        self._score(sample, prompt)
 
     def _sample(self, copy: Copy) -> Sample:
         now_s = self.wall()
@@ -168,8 +195,12 @@ class Taster:
         signals = taste(Tasting(sample, prompt, self.slo))
         scored = msgspec.structs.replace(sample, signals=signals)
         self.spool.score(scored)
+        clock = sample.record.clock
         with self._lock:
             self.evidence.take(scored)
+            if sample.record.answer.outcome in SERVED and clock.end_s is not None:
+                recent = self._recent_s.setdefault(sample.arm, deque(maxlen=2_000))
+                recent.append(clock.end_s - clock.intended_s)
         if self.on_scored is not None:
             self.on_scored(scored)
 
@@ -188,6 +219,22 @@ class Taster:
         """Where every signal stands; stale when scores lag or drops are unequal."""
         with self._lock:
             return self.evidence.standings(is_stale=self.staleness() is not None)
+
+    def latency(self) -> dict[str, dict[str, float | None]]:
+        """Median and 95th percentile of recent served samples, in seconds, by arm.
+
+        ``None`` with fewer than 20 (median) or 60 (95th) samples. Nearest rank.
+        """
+        with self._lock:
+            kept = {arm: sorted(values) for arm, values in self._recent_s.items()}
+        return {
+            arm: {
+                "p50": values[(len(values) - 1) // 2] if len(values) >= 20 else None,
+                "p95": values[int(0.95 * len(values))] if len(values) >= 60 else None,
+                "n": float(len(values)),
+            }
+            for arm, values in kept.items()
+        }
 
     def staleness(self) -> str | None:
         """Why the evidence cannot be trusted now, or ``None``."""

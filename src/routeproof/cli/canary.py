@@ -1,0 +1,75 @@
+"""``routeproof canary``: serve a canary, promote it or roll it back."""
+
+import json
+from pathlib import Path
+
+import click
+
+FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.group()
+def command() -> None:
+    """Serve a canary, watch it, promote it or roll it back."""
+
+
+@command.command()
+@FILE
+def check(file: Path) -> None:
+    """Say in words what the gateway will do; nothing is started."""
+    from routeproof.jobs import canary
+
+    for line in canary.check(file):
+        click.echo(line)
+
+
+@command.command()
+@FILE
+@click.option("--engine", default="openai", show_default=True, help="Upstream engine.")
+def serve(file: Path, engine: str) -> None:
+    """Serve clients and the dashboard until Ctrl-C."""
+    from routeproof.jobs import canary
+
+    canary.serve(file, say=lambda text: click.echo(text, err=True), engine=engine)
+
+
+@command.command()
+@FILE
+@click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
+def status(file: Path, as_json: bool) -> None:
+    """Say where the canary stands."""
+    from routeproof.jobs import canary
+
+    found = canary.ask(file, "GET", "/v1/status")
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    state = found["state"]
+    click.echo(f"{state['phase']}: {state['reason']}")
+    share = found["observed_share"]
+    seen = "no traffic" if share is None else f"{share:.2%} observed"
+    click.echo(f"weight {found['weight']:.2%}, {seen}")
+    for signal in found["signals"]:
+        need = "required" if signal["is_required"] else ""
+        stands = f"{signal['name']:<18} {signal['outcome']:<13} {need:<9}"
+        click.echo(f"  {stands} {signal['reason']}")
+
+
+def _steering(name: str, summary: str) -> None:
+    @command.command(name=name, help=summary)
+    @FILE
+    @click.option("--reason", default="", help="Goes into the audit.")
+    @click.option("--actor", default="command line", help="Who asks, for the audit.")
+    def steer(file: Path, reason: str, actor: str) -> None:
+        from routeproof.jobs import canary
+
+        body = {"reason": reason, "actor": actor}
+        state = canary.ask(file, "POST", f"/v1/{name}", body)
+        click.echo(f"{state['phase']}: {state['reason']}")
+
+
+_steering("start", "Give the candidate its first share.")
+_steering("promote", "Enter the next step without waiting for evidence.")
+_steering("rollback", "Take the candidate back now.")
+_steering("pause", "Keep the weight and decide nothing but a rollback.")
+_steering("resume", "Go on after a pause.")

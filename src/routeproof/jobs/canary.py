@@ -1,0 +1,105 @@
+"""Serving and steering a canary, as commands do it."""
+
+import asyncio
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from routeproof.canary.admin import Admin
+from routeproof.canary.config import CanaryConfig, in_words, load_canary
+from routeproof.canary.gateway import Gateway
+from routeproof.canary.serve import serving
+from routeproof.errors import ConfigError
+
+
+def check(path: Path) -> list[str]:
+    """What the gateway will do, in sentences.
+
+    Raises:
+        ConfigError: The file is wrong.
+    """
+    return in_words(load_canary(path))
+
+
+def serve(path: Path, *, say: Callable[[str], None], engine: str = "openai") -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: The file, an address or a key is wrong.
+    """
+    config = load_canary(path)
+    gateway = Gateway(config, engine=engine)
+    admin = Admin(gateway, key_of(config))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(gateway, admin, say))
+
+
+async def _serve(gateway: Gateway, admin: Admin, say: Callable[[str], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with serving(gateway, admin) as running:
+        say(f"clients  {running.data_url or gateway.config.listen}")
+        say(f"admin    {running.admin_url or gateway.config.admin}")
+        await stop.wait()
+
+
+def key_of(config: CanaryConfig) -> str | None:
+    """The admin key, from the variable the file names.
+
+    Raises:
+        ConfigError: The variable is not set.
+    """
+    variable = config.spec.traffic.admin_key_env
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigError(
+            f"the environment variable {variable} is not set",
+            key="canary.traffic.admin_key_env",
+            hint=f"export {variable}=...",
+        )
+    return key
+
+
+def ask(
+    path: Path, method: str, what: str, body: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """One request to the admin listener of a running gateway.
+
+    Raises:
+        ConfigError: It is not running, or it refuses; with its own words.
+    """
+    config = load_canary(path)
+    key = key_of(config)
+    headers = {"Content-Type": "application/json"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    request = urllib.request.Request(
+        f"http://{config.admin}{what}",
+        method=method,
+        headers=headers,
+        data=json.dumps(body or {}).encode() if method == "POST" else None,
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=10) as reply:
+            answer: dict[str, Any] = json.load(reply)
+            return answer
+    except urllib.error.HTTPError as error:
+        words = error.read().decode("utf-8", "replace")
+        raise ConfigError(f"the gateway refuses: {words[:300]}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"no gateway answers at {config.admin}: {error}",
+            hint=f"start it with `routeproof canary serve {path}`",
+        ) from None
