@@ -1,35 +1,23 @@
 """The tables of the page, section by section."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from routeproof.gates.facts import Arms, EqualityRow, MemoryRow, RatioRow, Row
-from routeproof.metrics.table import METRICS
+from routeproof.gates.facts import Arms, EqualityRow, MemoryRow, Row
 from routeproof.reports import figures
+from routeproof.reports.agreed import agreed_table
 from routeproof.reports.judgement import Judgement
-from routeproof.reports.tables import Table, by_arm, of_rows
+from routeproof.reports.speed_tables import loads, ratios, reading_speed, unit_of
+from routeproof.reports.tables import (
+    Titled,
+    by_arm,
+    number_table,
+    of_rows,
+    text_table,
+)
 from routeproof.routes.inventory import RouteDiff
 
 _OUTCOME_KEYS = ("phase", "outcome")
 _GUARD_COLUMNS = ("check", "baseline", "candidate", "p_value", "tripped", "reason")
-_HEADLINE = frozenset(
-    {
-        "output_token_throughput",
-        "time_to_first_token",
-        "time_per_output_token",
-        "request_latency",
-    }
-)
-"""Metrics whose ratios are shown at once; the others stand folded below."""
-
-
-@dataclass(frozen=True, slots=True)
-class Titled:
-    """A table with its heading; ``is_folded`` when few readers need it."""
-
-    title: str
-    table: Table
-    is_folded: bool = False
 
 
 def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
@@ -44,8 +32,8 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
             *_plain("Degeneration guard", evidence.quality.guard, _GUARD_COLUMNS),
             *_plain("Confusion", evidence.quality.confusion),
         ],
-        "latency": _ratios(evidence.speed.ratios),
-        "load": _loads(judgement),
+        "latency": [*ratios(evidence.speed.ratios), *reading_speed(evidence.speed)],
+        "load": loads(evidence.speed),
         "acceptance": _acceptance(judgement),
         "memory": [
             *_memory(stability.memory),
@@ -53,6 +41,7 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
             *_arms("Events", stability.events, ("name",)),
         ],
         "validity": _validity(judgement),
+        "agreed": [Titled("What was agreed before the run", agreed_table(judgement))],
         "other": [
             titled
             for name, rows in sorted(judgement.tables.items())
@@ -87,24 +76,7 @@ def _inventory(routes: RouteDiff | None) -> list[Titled]:
         known = [side.known.replace("_", " ") for side in sides if side is not None]
         rows.append((name, *values, ", ".join(dict.fromkeys(known))))
     head = ("field", "baseline", "candidate", "how it is known")
-    return [Titled("Every field of both routes", _text_table(head, rows))]
-
-
-def _text_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-    return Table(head=head, rows=tuple(rows), numeric=(False,) * len(head))
-
-
-def _number_table(
-    head: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    *,
-    words: int,
-    last_is_words: bool = False,
-) -> Table:
-    """A table whose first ``words`` columns are text and the others numbers."""
-    last = len(head) - 1 if last_is_words else len(head)
-    numeric = tuple(words <= index < last for index in range(len(head)))
-    return Table(head=head, rows=tuple(rows), numeric=numeric)
+    return [Titled("Every field of both routes", text_table(head, rows))]
 
 
 def _equality(rows: Sequence[EqualityRow]) -> list[Titled]:
@@ -112,7 +84,7 @@ def _equality(rows: Sequence[EqualityRow]) -> list[Titled]:
         return []
     head = ("compared with the baseline", "pairs", "same text", "near ties", "real",
             "cannot be told")  # fmt: skip
-    table = _number_table(
+    table = number_table(
         head,
         [
             (
@@ -132,78 +104,6 @@ def _count(n: int | None) -> str:
     return figures.UNKNOWN if n is None else f"{n:,}"
 
 
-def _ratios(rows: Sequence[RatioRow]) -> list[Titled]:
-    first = [row for row in rows if row.metric in _HEADLINE]
-    rest = [row for row in rows if row.metric not in _HEADLINE]
-    halves = (
-        ("Candidate against baseline, request by request", first, False),
-        ("Further ratios", rest, True),
-    )
-    return [
-        Titled(title, _ratio_table(some), fold) for title, some, fold in halves if some
-    ]
-
-
-def _ratio_table(rows: Sequence[RatioRow]) -> Table:
-    head = ("metric", "of", "load", "baseline", "candidate", "ratio", "interval",
-            "noise (control)", "pairs")  # fmt: skip
-    return _number_table(
-        head,
-        [
-            (
-                row.metric.replace("_", " "),
-                row.of,
-                f"{row.phase} {row.level}",
-                figures.number(row.values.baseline, _unit(row.metric)),
-                figures.number(row.values.candidate, _unit(row.metric)),
-                figures.UNKNOWN if row.ratio is None else figures.times(row.ratio),
-                figures.bounds(row.interval, "ratio", ""),
-                "" if row.control_ratio is None else figures.times(row.control_ratio),
-                f"{row.pairs:,}",
-            )
-            for row in rows
-        ],
-        words=3,
-    )
-
-
-def _unit(metric: str) -> str:
-    """The unit of a metric as the metric table has it; none for what is not there."""
-    found = METRICS.get(metric)
-    if found is not None:
-        return found.unit
-    return "/s" if metric.endswith("throughput") else ""
-
-
-def _loads(judgement: Judgement) -> list[Titled]:
-    rows = judgement.evidence.speed.loads
-    if not rows:
-        return []
-    head = ("load", "arm", "requests", "failed", "concurrency reached", "requests/s",
-            "output tokens/s", "inside SLOs", "goodput/s",
-            "correct goodput/s")  # fmt: skip
-    table = _number_table(
-        head,
-        [
-            (
-                f"{row.phase} {row.level}",
-                row.arm,
-                f"{row.requests:,}",
-                f"{row.failed:,}",
-                figures.number(row.achieved_concurrency),
-                figures.number(row.requests_per_s),
-                figures.number(row.output_tokens_per_s),
-                figures.number(row.slo_share, "share"),
-                figures.number(row.goodput_per_s),
-                figures.number(row.correct_goodput_per_s),
-            )
-            for row in rows
-        ],
-        words=2,
-    )
-    return [Titled("Every load level", table)]
-
-
 def _acceptance(judgement: Judgement) -> list[Titled]:
     acceptance = judgement.evidence.acceptance
     overall = [
@@ -212,7 +112,7 @@ def _acceptance(judgement: Judgement) -> list[Titled]:
     ]
     found = []
     if overall:
-        table = _number_table(("measure", "value"), overall, words=1)
+        table = number_table(("measure", "value"), overall, words=1)
         found.append(Titled(f"Over the whole run (source: {acceptance.source})", table))
     drawn = {"by_position", "by_class"}
     for name, rows in sorted(acceptance.tables.items()):
@@ -223,7 +123,7 @@ def _acceptance(judgement: Judgement) -> list[Titled]:
             (name.replace("_", " "), "holds" if holds else "does not hold")
             for name, holds in sorted(acceptance.identities.items())
         ]
-        table = _text_table(("identity of the counts", ""), held)
+        table = text_table(("identity of the counts", ""), held)
         found.append(Titled("Do the counts agree among themselves", table))
     return found
 
@@ -232,7 +132,7 @@ def _share_unit(name: str) -> str:
     return "share" if name.endswith(("_rate", "_share", "coverage")) else ""
 
 
-def _resource_unit(row: MemoryRow) -> str:
+def _resourceunit_of(row: MemoryRow) -> str:
     return "share" if row.name.endswith("_share") else row.unit
 
 
@@ -241,16 +141,16 @@ def _memory(rows: Sequence[MemoryRow]) -> list[Titled]:
         return []
     head = ("resource", "peak, baseline", "peak, candidate", "ratio",
             "after drain, candidate", "per hour, candidate", "source")  # fmt: skip
-    table = _number_table(
+    table = number_table(
         head,
         [
             (
                 row.name.removesuffix("_bytes").replace("_", " "),
-                figures.number(row.peak.baseline, _resource_unit(row)),
-                figures.number(row.peak.candidate, _resource_unit(row)),
+                figures.number(row.peak.baseline, _resourceunit_of(row)),
+                figures.number(row.peak.candidate, _resourceunit_of(row)),
                 _ratio(row.peak),
-                figures.number(row.after_drain.candidate, _resource_unit(row)),
-                figures.number(row.per_hour.candidate, _resource_unit(row)),
+                figures.number(row.after_drain.candidate, _resourceunit_of(row)),
+                figures.number(row.per_hour.candidate, _resourceunit_of(row)),
                 row.source,
             )
             for row in rows
@@ -271,14 +171,14 @@ def _trends(judgement: Judgement) -> list[Titled]:
     if not rows:
         return []
     head = ("metric", "arm", "first third", "last third", "change", "requests")
-    table = _number_table(
+    table = number_table(
         head,
         [
             (
                 row.metric.replace("_", " "),
                 row.arm,
-                figures.number(row.first, _unit(row.metric)),
-                figures.number(row.last, _unit(row.metric)),
+                figures.number(row.first, unit_of(row.metric)),
+                figures.number(row.last, unit_of(row.metric)),
                 figures.number(row.change_share, "share"),
                 f"{row.n:,}",
             )
@@ -294,7 +194,7 @@ def _validity(judgement: Judgement) -> list[Titled]:
     if not rows:
         return []
     words = {True: "fine", False: "not fine", None: "not measured"}
-    table = _text_table(
+    table = text_table(
         ("check", "measured", "limit", "", "why"),
         [
             (

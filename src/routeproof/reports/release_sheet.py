@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from routeproof.gates.facts import Row
 from routeproof.gates.result import Status
-from routeproof.proof.policy import QualityGateSpec
 from routeproof.reports import figures
+from routeproof.reports.agreed import NOBODY, agreed_rows
 from routeproof.reports.judgement import Judgement
 from routeproof.reports.markup import table, words
 from routeproof.reports.tables import cell_text
@@ -123,38 +123,13 @@ def _search(judgement: Judgement) -> Iterator[str]:
 
 def _tolerances(judgement: Judgement) -> Iterator[str]:
     agreed = judgement.evidence.agreed
-    by = (
-        agreed.policy.agreed_by or "nobody named in the proof file (`policy.agreed_by`)"
-    )
+    by = agreed.policy.agreed_by
     yield "## Tolerances"
     yield ""
-    yield f"Agreed by: {words(by)}. One-sided alpha {agreed.policy.alpha:g}."
+    yield f"Agreed by: {words(by) if by else NOBODY}."
+    yield f"One-sided alpha {agreed.policy.alpha:g}."
     yield ""
-    rows = [*map(_quality_row, agreed.quality), *_limit_rows(judgement)]
-    yield from table(("what", "where", "limit"), rows)
-
-
-def _quality_row(spec: QualityGateSpec) -> tuple[str, str, str]:
-    where = ", ".join(f"{key} {value}" for key, value in spec.slice.items())
-    limit = f"at most {100 * spec.tolerance:.1f} points worse"
-    return spec.metric, where or "all cases", limit
-
-
-def _limit_rows(judgement: Judgement) -> Iterator[tuple[str, str, str]]:
-    agreed = judgement.evidence.agreed
-    for metric, limits in agreed.performance.slo.items():
-        for percentile, limit in limits.items():
-            unit = "s" if metric.endswith("_s") else ""
-            yield metric.removesuffix("_s"), percentile, figures.number(limit, unit)
-    gain = agreed.performance.gain
-    yield gain.metric, "gain", f"at least {gain.at_least:g} times the baseline"
-    memory = agreed.memory
-    if memory.peak_bytes_ratio_max is not None:
-        most = f"at most {memory.peak_bytes_ratio_max:g} times the baseline"
-        yield "peak memory", "", most
-    if memory.kv_capacity_ratio_min is not None:
-        least = f"at least {memory.kv_capacity_ratio_min:g} times the baseline"
-        yield "KV capacity", "", least
+    yield from table(("what", "where", "limit"), agreed_rows(agreed))
 
 
 def _gates(judgement: Judgement) -> Iterator[str]:

@@ -26,6 +26,15 @@ class Table:
     numeric: tuple[bool, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A table with its heading; ``is_folded`` when few readers need it."""
+
+    title: str
+    table: Table
+    is_folded: bool = False
+
+
 def cell_text(name: str, value: Cell) -> str:
     """A cell for people, its unit taken from the suffix of the column's name."""
     if value is None:
@@ -92,3 +101,21 @@ def _has_numbers(rows: Sequence[Row], name: str) -> bool:
         isinstance(row.get(name), int | float) and not isinstance(row.get(name), bool)
         for row in rows
     )
+
+
+def text_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """A table without numbers."""
+    return Table(head=head, rows=tuple(rows), numeric=(False,) * len(head))
+
+
+def number_table(
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    words: int,
+    last_is_words: bool = False,
+) -> Table:
+    """A table whose first ``words`` columns are text and the others numbers."""
+    last = len(head) - 1 if last_is_words else len(head)
+    numeric = tuple(words <= index < last for index in range(len(head)))
+    return Table(head=head, rows=tuple(rows), numeric=numeric)
