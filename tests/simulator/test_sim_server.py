@@ -153,3 +153,20 @@ def test_a_client_that_goes_away_frees_its_place():
             return engine.tally.finished_by_reason["abort"]
 
     assert asyncio.run(go()) == 1
+
+
+def test_a_running_engine_can_be_broken_and_mended():
+    async def go():
+        async with serve(client.route()) as running:
+            said = []
+            for faults in ({"http_500": 1.0}, {}):
+                said.append(
+                    await client.post(running.port, faults, "/simulator/faults")
+                )
+                said.append(await client.post(running.port, client.chat()))
+            said.append(
+                await client.post(running.port, {"no_such": 1}, "/simulator/faults")
+            )
+            return [status for status, _ in said]
+
+    assert asyncio.run(go()) == [200, 500, 200, 200, 400]

@@ -5,6 +5,7 @@ It has no clock of its own. ``begin_step`` says how long the next pass takes,
 or by setting a number (virtual time).
 """
 
+import dataclasses
 import math
 from collections import deque
 from collections.abc import Iterator
@@ -80,6 +81,12 @@ class Engine:
             made.append(sequence)
         self.waiting.extend(made)
         return made
+
+    def spoil(self, defects: Defects) -> None:
+        """Go on with other defects; what has been decided stays."""
+        self.defects = defects
+        self.writer = dataclasses.replace(self.writer, defects=defects)
+        self._leaks = any(spoil.how == "leak" for spoil in defects.spoils)
 
     def cancel(self, sequence: Sequence) -> None:
         """Forget a sequence whose client went away."""

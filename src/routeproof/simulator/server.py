@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from routeproof.errors import ConfigError
 from routeproof.simulator import draws, tokens
 from routeproof.simulator.ask import BadRequest, parse
 from routeproof.simulator.book import EMPTY, Book
@@ -23,6 +24,10 @@ from routeproof.simulator.sequence import Emission, Sequence
 from routeproof.simulator.stream_filter import StreamFilter, edited, stripped_body
 
 GENERATE = frozenset({"/v1/chat/completions", "/v1/completions"})
+FAULTS_PATH = "/simulator/faults"
+"""GET: the faults in force. POST: a JSON object of fault to strength takes their place;
+a drill can so break a running engine and mend it."""
+
 FLUSH = frozenset({"/reset_prefix_cache", "/flush_cache"})
 
 
@@ -79,6 +84,8 @@ class SimulatorServer:
         elif path in FLUSH and method == "POST":
             self.engine.cache.clear()
             connection.respond(200, b"{}")
+        elif path == FAULTS_PATH:
+            self._faults(connection, method, body)
         elif path in ("/tokenize", "/v1/tokenize") and method == "POST":
             connection.respond(200, _tokenized(body))
         elif method == "GET" and path in self._dialect.pages:
@@ -102,6 +109,18 @@ class SimulatorServer:
         for sequence in call.sequences:
             if sequence.end_s is None:
                 self.engine.cancel(sequence)
+
+    def _faults(self, connection: Connection, method: str, body: bytes) -> None:
+        if method == "POST":
+            try:
+                wanted = msgspec.json.decode(body, type=dict[str, float])
+                route = msgspec.structs.replace(self.route, faults=wanted)
+                self.defects = defects_of(route)
+            except (msgspec.DecodeError, ConfigError) as problem:
+                return self._refuse(connection, BadRequest(400, str(problem)))
+            self.route = route
+            self.engine.spoil(self.defects)
+        return connection.respond(200, msgspec.json.encode(self.route.faults))
 
     def _refuse(self, connection: Connection, problem: BadRequest) -> None:
         connection.respond(
