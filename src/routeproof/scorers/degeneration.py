@@ -31,10 +31,9 @@ SCRIPTS = {
     "kana": re.compile(r"[\u3040-\u30ff]"),
     "han": re.compile(r"[\u4e00-\u9fff\u3400-\u4dbf]"),
 }
+FIFTY = re.compile(r"(.)\1{49}", re.DOTALL)
 RUN = re.compile(r"([^\s=\-_*#.~])\1{49,}|([=\-_*#.~])\2{299,}", re.DOTALL)
 """Fifty of one character, or 300 of one that draws lines."""
-
-WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +117,22 @@ def tail_repeats(text: str, longest: int = 200) -> int:
     return best
 
 
+def _units(text: str) -> list[str]:
+    """Words between white space; characters where a script does not use any."""
+    words = text.split()
+    return words if len(text) < 20 * len(words) else list(text)
+
+
 def compression_ratio(text: str) -> float:
-    """Bytes before over bytes after zlib, of the last 4,000 bytes; 1.0 when empty."""
+    """Bytes before over bytes after DEFLATE, of the last 4,000 bytes; 1.0 when empty.
+
+    A window of 4 KiB is enough for them, and costs no large buffers per answer.
+    """
     data = text[-4_000:].encode("utf-8", "replace")[-4_000:]
-    return len(data) / len(zlib.compress(data, 6)) if data else 1.0
+    if not data:
+        return 1.0
+    packer = zlib.compressobj(6, zlib.DEFLATED, -12, 4)
+    return len(data) / (len(packer.compress(data)) + len(packer.flush()))
 
 
 def script_counts(text: str) -> Counter[str]:
@@ -150,6 +161,12 @@ def new_script(text: str, context: str) -> str | None:
     return None if is_known else name
 
 
+def _longest_run(text: str) -> int:
+    if FIFTY.search(text) is None:
+        return 0
+    return max((len(m.group()) for m in RUN.finditer(text)), default=0)
+
+
 def measure(text: str, context: str = "") -> Signals:
     """Every signal of one text. Linear in its length up to 40,000 characters."""
     parts: tuple[str, ...]
@@ -157,10 +174,9 @@ def measure(text: str, context: str = "") -> Signals:
         parts = (text[:WINDOW_CHARACTERS], text[-WINDOW_CHARACTERS:])
     else:
         parts = (text,)
-    run = max((len(m.group()) for part in parts for m in RUN.finditer(part)), default=0)
-    words = [WORD.findall(part) for part in parts]
+    run = max(map(_longest_run, parts))
     return Signals(
-        repeated_share=max(map(repeated_share, words)),
+        repeated_share=max(repeated_share(_units(part)) for part in parts),
         tail_repeats=tail_repeats(text),
         compression_ratio=max(map(compression_ratio, parts)),
         longest_run=run,
@@ -176,7 +192,7 @@ def degeneration(case: Case, answer: ScoredAnswer) -> Score:
     """
     limits = _limits(case)
     text = answer.text
-    signals = measure(text, prompt_text(case))
+    signals = measure(text, "" if text.isascii() else prompt_text(case))
     problem = signals.problem(limits)
     if len(text) < MIN_CHARACTERS and not signals.longest_run:
         problem = None

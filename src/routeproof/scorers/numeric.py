@@ -33,7 +33,9 @@ RUN_ON = re.compile(
 )
 """Where a model that did not stop begins to ask itself the next question."""
 
-MARKER = re.compile(r"####|\b(?:final\s+)?answer\s*(?:is|was|[:=])\s*", re.IGNORECASE)
+MARKER = re.compile(
+    r"(?:####|[Aa]nswer|ANSWER)(?:(?<=#)|\s{0,8}(?:is|was|IS|WAS|[:=])\s{0,8})"
+)
 
 
 def boxed(text: str) -> str | None:
@@ -95,6 +97,8 @@ def is_same_number(
         tolerance: Largest absolute difference that is no difference.
         relative: Largest difference as a share of the larger magnitude.
     """
+    if left.value == right.value and left.is_percent == right.is_percent:
+        return True
     return any(
         abs(a - b) <= max(tolerance, relative * max(abs(a), abs(b)))
         for a in left.readings(policy)
