@@ -193,3 +193,35 @@ def test_one_harmed_class_says_where_to_look():
         slice={"class": "tool_call"},
     )
     assert "tool_call" in judged(a_quality_row(), row).hints[0]
+
+
+def sampled(p, floor, change_class="lossless"):
+    row = {
+        "test": "distribution",
+        "p_value": p,
+        "control_p_value": floor,
+        "prompts": 40,
+        "answers": 320,
+    }
+    found = with_(
+        evidence(),
+        routes=a_speculative_diff(change_class),
+        quality=Quality(rows=(a_quality_row(),), sampled=(row,)),
+    )
+    return check_of(judge_correctness(found), "sampled[distribution]")
+
+
+def test_sampled_answers_of_another_distribution_fail_a_lossless_change():
+    assert sampled(0.001, 0.6).status is Status.FAILED
+
+
+def test_a_stack_that_differs_from_itself_accuses_nobody():
+    assert sampled(0.001, 0.01).status is Status.PASSED
+
+
+def test_a_lossy_change_may_have_another_distribution():
+    assert sampled(0.001, 0.6, "lossy").status is Status.PASSED
+
+
+def test_finding_no_difference_is_not_called_a_proof():
+    assert "proves none" in sampled(0.4, 0.6).reason

@@ -24,7 +24,13 @@ def judge_correctness(evidence: Evidence) -> GateResult:
     length = _length_check(
         evidence.speed.length_ratio, evidence.agreed.policy.length_ratio_guard
     )
-    checks = [*asked, *guard, *length, *_equality_checks(evidence, alpha)]
+    checks = [
+        *asked,
+        *guard,
+        *length,
+        *_equality_checks(evidence, alpha),
+        *_sampled_checks(evidence, alpha),
+    ]
     if not any(check.required for check in asked):
         checks.insert(0, _nothing_asked())
     return gate_result(
@@ -131,6 +137,41 @@ def _equality_checks(evidence: Evidence, alpha: float) -> list[Check]:
 
 def _equality(status: Status, reason: str) -> Check:
     return Check(name="greedy_equality", status=status, reason=reason, required=False)
+
+
+def _sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
+    """Sampled answers of a lossless change must come from the same distribution.
+
+    Fails when a difference is significant and the A/A control shows none. That none
+    is found is not a proof of equality, and the reason says so.
+    """
+    checks = []
+    is_lossless = evidence.routes is not None and (
+        evidence.routes.change_class == "lossless"
+    )
+    for row in evidence.quality.sampled:
+        p, floor = _number(row.get("p_value")), _number(row.get("control_p_value"))
+        if p is None:
+            continue
+        differs = p <= alpha and (floor is None or floor > alpha)
+        shown = (
+            f"{row['test']} of sampled answers over {row['prompts']} prompts and "
+            f"{row['answers']} answers: p {p:.3g}"
+        )
+        if floor is not None:
+            shown += f", against itself {floor:.3g}"
+        word = "differs" if differs else "no difference found, which proves none"
+        checks.append(
+            Check(
+                name=f"sampled[{row['test']}]",
+                status=Status.FAILED if differs and is_lossless else Status.PASSED,
+                reason=f"{shown}: {word}",
+                p_value=p,
+                n=int(row["prompts"] or 0),
+                required=False,
+            )
+        )
+    return checks
 
 
 def _told(row: EqualityRow) -> str:

@@ -48,6 +48,8 @@ class Quality(_Part, frozen=True, kw_only=True):
 
     ``outcomes``: rows of (arm, phase, outcome, count). ``guard``: rows of the
     degeneration guard (check, baseline, candidate, p_value, tripped, reason).
+    ``sampled``: rows (test, p_value, control_p_value, prompts, answers) of sampled
+    answers held against each other over their trials.
     """
 
     rows: tuple[QualityRow, ...] = ()
@@ -57,6 +59,7 @@ class Quality(_Part, frozen=True, kw_only=True):
     lengths: tuple[LengthRow, ...] = ()
     outcomes: tuple[Row, ...] = ()
     guard: tuple[Row, ...] = ()
+    sampled: tuple[Row, ...] = ()
     confusion: tuple[Row, ...] = ()
 
 

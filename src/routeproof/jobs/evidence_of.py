@@ -1,5 +1,6 @@
 """From a gathered run to the evidence that the gates judge."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -28,7 +29,7 @@ from routeproof.gates.measure_speed import measure_speed
 from routeproof.gates.outcomes import guard_rows, outcome_counts, outcome_rows
 from routeproof.gates.slices import CaseFacts, case_facts
 from routeproof.gates.stability import measure_stability
-from routeproof.jobs.answer_texts import answer_texts
+from routeproof.jobs.answer_texts import AnswerText, answer_texts
 from routeproof.jobs.flips import (
     Differing,
     differing,
@@ -38,6 +39,7 @@ from routeproof.jobs.flips import (
     flips,
 )
 from routeproof.jobs.gathered import Gathered
+from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import ScoreTable, score_table
 from routeproof.metrics.telemetry import series_of
@@ -144,26 +146,39 @@ def _quality(
         guard=guard_rows(requests, phase, alpha),
     )
     keys = [key for each in greedy for pair in each.keys for key in pair]
+    trials = sampled_trials(requests, phase) if agreed.temperature > 0 else None
+    keys += [] if trials is None else trials.every_key()
     if table is None:
         texts = answer_texts(run.folder, keys)
-        same = tuple(equality(each, texts) for each in greedy)
-        return msgspec.structs.replace(common, equality=same)
+        return _with_texts(common, greedy, trials, texts, seed=0)
+    seed = run.proof.workload.seed if run.proof else 0
     answers = Answers(
-        table=table,
-        requests=requests,
-        facts=facts,
-        agreed=agreed,
-        seed=run.proof.workload.seed if run.proof else 0,
+        table=table, requests=requests, facts=facts, agreed=agreed, seed=seed
     )
     changed = flip_rows(headline_pairs(answers))
     texts = answer_texts(run.folder, [*keys, *flip_keys(table, changed)])
+    found = _with_texts(common, greedy, trials, texts, seed=seed)
     return msgspec.structs.replace(
-        common,
+        found,
         rows=quality_rows(answers),
         flips=flips(table, changed, texts, {case.id: case for case in run.cases}),
         flips_total=changed.total,
-        equality=tuple(equality(each, texts) for each in greedy),
         confusion=confusion(answers),
+    )
+
+
+def _with_texts(
+    quality: Quality,
+    greedy: list[Differing],
+    trials: Trials | None,
+    texts: Mapping[float, AnswerText],
+    *,
+    seed: int,
+) -> Quality:
+    return msgspec.structs.replace(
+        quality,
+        equality=tuple(equality(each, texts) for each in greedy),
+        sampled=() if trials is None else sampled_rows(trials, texts, seed=seed),
     )
 
 
