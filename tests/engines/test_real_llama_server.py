@@ -15,7 +15,7 @@ from routeproof.engines.probe import metrics_page, probe
 from routeproof.engines.windows import window
 from routeproof.metrics.acceptance import AcceptanceCounts, derive
 from routeproof.metrics.acceptance_checks import identities, same_sums
-from routeproof.metrics.acceptance_requests import sum_counts
+from routeproof.metrics.acceptance_sums import sum_counts
 from routeproof.metrics.acceptance_windows import OwnTraffic, counts_of_window
 from routeproof.proof.route import LaunchSpec, RouteSpec
 from routeproof.routes.inventory import take_inventory

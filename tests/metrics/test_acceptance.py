@@ -24,7 +24,8 @@ from routeproof.metrics.acceptance_profile import (
     repetition_slice,
     time_slice,
 )
-from routeproof.metrics.acceptance_requests import estimate, step_time, sum_counts
+from routeproof.metrics.acceptance_requests import estimate, step_time
+from routeproof.metrics.acceptance_sums import sum_counts, sum_groups
 from routeproof.records.columns import Records
 from routeproof.records.record import EngineDetails
 
@@ -362,3 +363,24 @@ def test_more_tokens_a_pass_than_drafts_allow_are_noticed():
     assert "tokens_per_pass_are_possible" in broken(
         counts(plain_passes=0, spec_passes=10, accepted_hist=None, accepted=None)
     )
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=20))
+def test_repetitions_are_counted_in_the_order_of_time(sent):
+    case = np.array([c for c, _ in sent], dtype=np.int64)
+    at = column([float(t) + i / 100 for i, (_, t) in enumerate(sent)])
+    split = repetition_slice(case, at, np.ones(len(sent), dtype=bool))
+    seen: dict[int, int] = {}
+    for index in sorted(range(len(sent)), key=lambda i: at.values[i]):
+        before = seen.get(sent[index][0], 0)
+        assert split.codes[index] == before
+        seen[sent[index][0]] = before + 1
+
+
+def test_sums_by_group_are_the_sums_of_each_group():
+    records = some_requests()
+    codes = np.arange(40) % 3 - 1
+    found = sum_groups(records, codes, 2, CHAIN)
+    for group in range(2):
+        assert found[group] == sum_counts(records, codes == group, CHAIN)
+    assert sum_groups(records, np.full(40, -1), 2, CHAIN)[0].source == "none"

@@ -12,7 +12,7 @@ from routeproof.engines.windows import window
 from routeproof.metrics.acceptance import AcceptanceCounts, derive, speedup
 from routeproof.metrics.acceptance_checks import identities, same_sums
 from routeproof.metrics.acceptance_profile import profile, repetition_slice
-from routeproof.metrics.acceptance_requests import sum_counts
+from routeproof.metrics.acceptance_sums import sum_counts
 from routeproof.metrics.acceptance_windows import OwnTraffic, counts_of_window
 
 SGLANG = {

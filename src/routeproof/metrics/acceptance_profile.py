@@ -19,8 +19,8 @@ from routeproof.metrics.acceptance_requests import (
     all_passes,
     decode_tokens,
     estimate,
-    sum_counts,
 )
+from routeproof.metrics.acceptance_sums import sum_counts, sum_groups
 from routeproof.metrics.acceptance_tells import (
     MIN_REQUESTS,
     dispersion,
@@ -213,8 +213,9 @@ def slice_rows(
 ) -> list[dict[str, Cell]]:
     """One row per value of a slice that has requests with counts."""
     rows: list[dict[str, Cell]] = []
-    for code, value in enumerate(split.names):
-        counts = sum_counts(requests, keep & (split.codes == code), like)
+    codes = np.where(keep, split.codes, -1)
+    found = sum_groups(requests, codes, len(split.names), like)
+    for value, counts in zip(split.names, found, strict=True):
         if counts.requests == 0:
             continue
         d = derive(counts)
@@ -275,11 +276,11 @@ def repetition_slice(case: NDArray[np.int64], at_s: Column, keep: Bools) -> Slic
     """
     codes = np.full(case.size, -1, dtype=np.int64)
     chosen = np.flatnonzero(keep & at_s.known)
-    order = chosen[np.argsort(at_s.values[chosen], kind="stable")]
-    seen: dict[int, int] = {}
-    for index in order.tolist():
-        before = seen.get(int(case[index]), 0)
-        seen[int(case[index])] = before + 1
-        codes[index] = before
+    order = chosen[np.lexsort((at_s.values[chosen], case[chosen]))]
+    # Requests of one case now stand together, first one first.
+    is_first = np.ones(order.size, dtype=np.bool_)
+    is_first[1:] = case[order][1:] != case[order][:-1]
+    place = np.arange(order.size)
+    codes[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
     most = int(codes.max(initial=-1)) + 1
     return Slice(codes, tuple(f"time {i + 1}" for i in range(most)))

@@ -1,23 +1,13 @@
-"""Counts of speculation over many requests: columns, sums, means, intervals."""
+"""Counts of speculation per request: columns, ratios of sums, intervals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from routeproof.metrics.acceptance import AcceptanceCounts, worse_of
 from routeproof.records.columns import Bools, Column, Ragged, Records
-
-NOTHING_KNOWN = AcceptanceCounts()
-"""No identity fields to carry over."""
-
-CUT_RUNS = (
-    "passes follow from the tokens; a run cut at the end of an answer hides one of them"
-)
-"""Reason why passes of an engine that does not count them are only derived."""
 
 HIST, DRAFTED_AT = "accepted_hist", "drafted_at"
 MAX_POSITIONS = 64
@@ -69,83 +59,6 @@ def _spread(ragged: Ragged, name: str) -> dict[str, Column]:
         values[has] = ragged.values[ragged.offsets[:-1][has] + j]
         out[f"{name}:{j}"] = Column(values, ragged.known.copy())
     return out
-
-
-def sum_counts(
-    requests: Numbers,
-    keep: Bools,
-    like: AcceptanceCounts = NOTHING_KNOWN,
-) -> AcceptanceCounts:
-    """Integers summed over the requests of ``keep`` that carry counts.
-
-    A request carries counts when its accepted drafts and output tokens are known.
-    Those that carry none are left out of every sum, of the tokens as well, and named
-    in ``reasons``. A field that some of the others lack is unknown, never a sum over
-    a part.
-
-    Args:
-        requests: With columns ``accepted``, ``drafted``, ``spec_passes``,
-            ``plain_passes``, ``passes``, ``output_tokens`` and those of
-            `request_columns`.
-        keep: Which requests, shape ``(n,)``: served ones of one arm and slice.
-        like: Identity fields to carry over.
-    """
-    accepted, output = requests.number("accepted"), requests.number("output_tokens")
-    told = keep & accepted.known & output.known
-    n = int(told.sum())
-    missing = int(keep.sum()) - n
-    if n == 0:
-        return msgspec.structs.replace(
-            like,
-            requests=0,
-            source="none",
-            trust="unavailable",
-            reasons=(*like.reasons, "no request carries counts of speculation"),
-        )
-    reasons = like.reasons
-    if missing:
-        reasons = (*reasons, f"{missing} of {n + missing} requests carry no counts")
-    spec_passes = _total(requests.number("spec_passes"), told)
-    passes = _total(all_passes(requests, like.draft_tokens), told)
-    trust = like.trust
-    if spec_passes is None and passes is not None:
-        trust = worse_of(trust, "derived")
-        reasons = (*reasons, CUT_RUNS)
-    return msgspec.structs.replace(
-        like,
-        requests=n,
-        trust=trust,
-        reasons=reasons,
-        completion_tokens=_total(output, told),
-        accepted=_total(accepted, told),
-        drafted=_total(requests.number("drafted"), told),
-        spec_passes=spec_passes,
-        plain_passes=_total(requests.number("plain_passes"), told),
-        passes=passes,
-        accepted_hist=_totals(requests, HIST, told),
-        drafted_at=_totals(requests, DRAFTED_AT, told),
-    )
-
-
-def _total(column: Column, told: Bools) -> int | None:
-    if not column.known[told].all():
-        return None
-    return int(column.values[told].sum())
-
-
-def _totals(requests: Numbers, name: str, told: Bools) -> tuple[int, ...] | None:
-    out = []
-    for j in range(MAX_POSITIONS):
-        column = requests.numbers.get(f"{name}:{j}")
-        if column is None:
-            break
-        # A part of the run with shorter lists lacks the later columns: those are 0
-        # where the first one is known.
-        first = requests.number(f"{name}:0")
-        if not first.known[told].all():
-            return None
-        out.append(int(column.values[told & column.known].sum()))
-    return tuple(out) or None
 
 
 @dataclass(frozen=True, slots=True)
