@@ -11,7 +11,7 @@ from routeproof.engines.adapters import adapter
 from routeproof.engines.embedded import Progress, fetch_embedded
 from routeproof.engines.endpoint import Endpoint, endpoint_of
 from routeproof.engines.launch import Running, launch
-from routeproof.engines.probe import probe
+from routeproof.engines.probe import probe, served_name
 from routeproof.errors import ConfigError
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import LaunchSpec, RouteSpec
@@ -43,8 +43,21 @@ class Standing:
 
     @property
     def model(self) -> str:
-        """The model name that is sent."""
-        return self.spec.model or self.read_back.models[0]
+        """The model name that is sent: the one the endpoint knows the model by.
+
+        Raises:
+            ConfigError: The route names no model and the endpoint serves none.
+        """
+        wanted, served = self.spec.model, self.read_back.models
+        if wanted is not None:
+            return served_name(self.read_back, wanted) or wanted
+        if not served:
+            raise ConfigError(
+                f"{self.endpoint.url} serves no model",
+                key="model",
+                hint="load a model, or name one under `model` of the route",
+            )
+        return served[0]
 
 
 @dataclass(frozen=True, slots=True)
