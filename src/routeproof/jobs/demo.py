@@ -107,9 +107,9 @@ workload:
     latency: null             # the quality stage is a single stream already
     sweep: {{concurrency: [2], requests: {sweep}}}
 
-# A tolerance that a run of a few minutes can decide: with no flip at all, {cases} pairs
-# rule out a loss of more than {tolerance_share:.0%}. The {smallest} cases of a class can
-# rule out a large loss only; the report says how large.
+# A tolerance that a few minutes can decide: with no flip at all, {cases} pairs
+# rule out a loss of more than {tolerance_share:.0%}; the {smallest} cases of a class
+# can rule out a large loss only, and the report says how large.
 quality:
   - {{metric: headline, tolerance: {tolerance_share}}}
 performance:
