@@ -7,7 +7,7 @@ from routeproof.errors import ConfigError
 from routeproof.scorers.code import CodeScorer
 from routeproof.scorers.pass_at_k import case_pass_at_k, pass_at_k, pass_hat_k
 from routeproof.scorers.program import TaskProblem, extract_program, read_task
-from routeproof.scorers.sandbox.tiers import possible_tiers
+from routeproof.scorers.sandbox.survey import possible_tiers
 from routeproof.scorers.scored import score_records
 
 TASK = {

@@ -14,7 +14,8 @@ from routeproof.scorers.sandbox import seccomp, syscall_numbers, wire
 from routeproof.scorers.sandbox.pool import Job, Pool
 from routeproof.scorers.sandbox.probes import CHEATS, PROBES
 from routeproof.scorers.sandbox.self_test import choose_tier, self_test
-from routeproof.scorers.sandbox.tiers import Limits, can_throw_away, possible_tiers
+from routeproof.scorers.sandbox.survey import can_throw_away, possible_tiers
+from routeproof.scorers.sandbox.tiers import Limits
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the sandbox is Linux's"

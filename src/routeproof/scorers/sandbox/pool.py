@@ -15,10 +15,6 @@ from typing import Any
 from routeproof.scorers.sandbox.tiers import Limits, Tier
 from routeproof.scorers.sandbox.wire import WireError, receive, send
 
-_START = (
-    "import sys; sys.path.append(sys.argv[1]); "
-    "from routeproof.scorers.sandbox.cell import main; main(sys.argv[2] == 'apart')"
-)
 _SOURCES = str(Path(__file__).parents[3])
 GRACE_S = 10.0
 """A cell that says nothing for this long after a job's own time is given up."""
@@ -60,14 +56,17 @@ class Ran:
     signal: int = 0
 
 
+def cell_command(code: str) -> list[str]:
+    """Command of an interpreter with the standard library and this package alone."""
+    start = f"import sys; sys.path.append({_SOURCES!r}); {code}"
+    return [sys.executable, "-s", "-S", "-P", "-B", "-c", start]
+
+
 class _Cell:
     def __init__(self, is_apart: bool) -> None:
+        code = f"from routeproof.scorers.sandbox.cell import main; main({is_apart})"
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                *("-s", "-S", "-P", "-B", "-c", _START),
-                *(_SOURCES, "apart" if is_apart else "here"),
-            ],
+            cell_command(code),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -7,14 +7,8 @@ from functools import cache
 from routeproof.errors import ConfigError
 from routeproof.scorers.sandbox.pool import Job, Pool
 from routeproof.scorers.sandbox.probes import CHEATS, HARMLESS, PROBES, TESTS
-from routeproof.scorers.sandbox.tiers import (
-    STRONG,
-    TIERS,
-    Limits,
-    Tier,
-    can_throw_away,
-    possible_tiers,
-)
+from routeproof.scorers.sandbox.survey import can_throw_away, possible_tiers
+from routeproof.scorers.sandbox.tiers import STRONG, TIERS, Limits, Tier
 
 LIMITS = Limits(wall_s=5.0)
 

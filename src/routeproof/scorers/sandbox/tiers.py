@@ -15,6 +15,7 @@ import os
 import resource
 import sys
 import sysconfig
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -109,11 +110,6 @@ def throw_away() -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
 
 
-def can_throw_away() -> bool:
-    """True when :func:`throw_away` is possible here."""
-    return _try_in_child(enter_namespaces, fork_in_namespace)
-
-
 def fork_in_namespace() -> int:
     """``os.fork`` whose child is process 1 of a new PID namespace.
 
@@ -176,34 +172,31 @@ def _limit(limits: Limits) -> None:
         resource.setrlimit(what, (value, value))
 
 
-def possible_tiers() -> tuple[Tier, ...]:
-    """Tiers whose parts this machine has, strongest first.
+def survey() -> dict[str, bool]:
+    """What this machine has of the sandbox's parts, tried in child processes.
 
-    Whether they hold is the self-test's matter. Empty on other systems than Linux.
+    To be called in a process of its own: it forks.
+
+    Returns:
+        ``root``, ``filters`` (Landlock and seccomp), ``namespaces``.
     """
-    if sys.platform != "linux":
-        return ()
-    found: list[Tier] = ["T0"]
-    if os.geteuid() == 0:
-        found.insert(0, "T1")
-    if landlock.abi() >= 1 and seccomp.is_available():
-        found.insert(0, "T2")
-        if _try_in_child(enter_namespaces, fork_in_namespace):
-            found.insert(0, "T3")
-    return tuple(found)
+    has_filters = landlock.abi() >= 1 and seccomp.is_available()
+    has_namespaces = _works(enter_namespaces, fork_in_namespace)
+    return {
+        "root": os.geteuid() == 0,
+        "filters": has_filters,
+        "namespaces": has_namespaces,
+    }
 
 
-def _try_in_child(*steps: object) -> bool:
+def _works(*steps: Callable[[], int | None]) -> bool:
     child = os.fork()
     if child == 0:
         status = 1
         try:
             for step in steps:
-                if callable(step) and step() == 0:
-                    os._exit(0)
+                step()
             status = 0
-        except OSError:
-            status = 1
         finally:
             os._exit(status)
     return os.waitpid(child, 0)[1] == 0
