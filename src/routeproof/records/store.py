@@ -108,6 +108,20 @@ class RunFolder:
         """Folder of the raw answers the inventory was read from."""
         return self.path / "probe" / arm
 
+    @property
+    def shards_path(self) -> Path:
+        """Folder in which several load processes meet; made when there are several."""
+        return self.path / "shards"
+
+    @property
+    def barrier_path(self) -> Path:
+        """Folder of the files by which load processes wait for each other."""
+        return self.shards_path / "barrier"
+
+    def shard_path(self, shard: int) -> Path:
+        """What one of several load processes found out about itself."""
+        return self.shards_path / f"{shard:03d}.json"
+
     def append(self, records: Iterable[Record]) -> None:
         """Take finished records; they are safe on disk after the next ``flush``."""
         self._pending.extend(records)

@@ -103,6 +103,8 @@ class Plan:
         arms: In the plan; ``control`` is sent to the baseline's route.
         cases: What the blocks' indices mean.
         workload: Sampling, deadlines and the failure rule of the requests.
+        phases: What the plan was built of; with the rest it gives the same plan again
+            in another process.
     """
 
     stages: tuple[Stage, ...]
@@ -110,6 +112,7 @@ class Plan:
     seed: int
     cases: tuple[Case, ...]
     workload: WorkloadSpec
+    phases: tuple[Phase, ...] = ()
 
     @property
     def planned(self) -> int | None:

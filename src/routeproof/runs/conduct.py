@@ -8,6 +8,7 @@ same call with the same plan and folder sends only what is missing.
 import asyncio
 import gc
 import itertools
+import math
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -28,7 +29,8 @@ from routeproof.runs.logbook import Logbook
 from routeproof.runs.parse import Origin
 from routeproof.runs.request import Target
 from routeproof.runs.sending import Sender, send_block
-from routeproof.runs.telemetry import Sampler, open_nvml
+from routeproof.runs.shard import ALONE, Shard, every
+from routeproof.runs.telemetry import EVERY_S, Sampler, open_nvml
 from routeproof.runs.watch import Watch
 
 FLUSH_EVERY_S = 2.0
@@ -80,6 +82,7 @@ async def conduct(
     *,
     progress: Callable[[Progress], None] | None = None,
     before: Sequence[Threshold] = (),
+    shard: Shard = ALONE,
 ) -> Conducted:
     """Send every request of the plan that has no record yet.
 
@@ -89,6 +92,7 @@ async def conduct(
         folder: Where records go; what is in it already is not sent again.
         progress: Called a few times a second.
         before: Checks of ``runs.selftest.self_test``, to be kept with the others.
+        shard: This process's part of the load, when several send together.
 
     Returns:
         Counts. Everything else is in the folder; stages and the client's health are
@@ -102,7 +106,7 @@ async def conduct(
     routes = dict(targets)
     if CONTROL in plan.arms and CONTROL not in routes:
         routes[CONTROL] = routes["baseline"]
-    run = _Run(plan, routes, folder, (progress, before))
+    run = _Run(plan, routes, folder, (progress, before, shard))
     with _quiet():
         try:
             for stage in plan.stages:
@@ -123,14 +127,14 @@ class _Run:
         plan: Plan,
         routes: Mapping[Arm, Target],
         folder: RunFolder,
-        extras: tuple[Callable[[Progress], None] | None, Sequence[Threshold]],
+        extras: tuple[Callable[[Progress], None] | None, Sequence[Threshold], Shard],
     ) -> None:
-        self._progress, before = extras
+        self._progress, before, self._shard = extras
         self._plan = plan
         self._routes = routes
         self._folder = folder
         self._done = folder.done_request_ids()
-        self._skipped = len(self._done)
+        self._skipped = _already(plan, self._done)
         self._sent: dict[str, int] = {}
         self._failed: dict[str, int] = {}
         self._last_words = ""
@@ -139,11 +143,11 @@ class _Run:
         self._flushed_s = self._started_s
         self._stage: Stage | None = None
         self._stage_done = 0
-        origin = _origin(folder)
+        origin = origin_of(folder, self._shard.zero_wall_s)
         self._origin = origin
         self._backlog = Backlog(origin, self._take)
         self._watch = Watch()
-        self._logbook = Logbook(folder, before)
+        self._logbook = Logbook(folder, before, alone=self._shard.count == 1)
         self._sampler = Sampler(_apart(routes), folder, origin, open_nvml())
 
     def enter(self, stage: Stage) -> None:
@@ -174,28 +178,37 @@ class _Run:
         """Send what is missing of one block."""
         if block.count is None and self._logbook.is_done(block.number):
             return
-        missing = self._missing(block)
+        share = self._shard.share(block)
+        if share is None:
+            await self._shard.meet(block.number)
+            return
+        whole, (block, offset, step) = block, share
+        missing = self._missing(every(whole.requests(), offset, step))
         first = list(itertools.islice(missing, block.count or block.n_cases))
         if not first:
+            await self._shard.meet(block.number)
             return
         target = self._routes[block.arm]
         client = self._client(target)
         sender = Sender(block, self._plan, target, client, self._backlog)
+        sender.shard = self._shard.index
         sender.prepare(first)
+        sender.first_offset_s = self._first_offset_s(whole)
         await client.open(min(block.concurrency or 1, len(first)))
         arm = "baseline" if block.arm == CONTROL else block.arm
-        await self._sampler.sample(arm, thorough=True)
+        await self._sample(arm, thorough=True)
         opened = client.opened
+        await self._shard.meet(block.number)
         self._watch.enter()
         await self._beside(
             send_block(sender, itertools.chain(first, missing)),
             self._keep(block),
             self._watch.sample_lag(block),
-            self._sampler.keep_sampling(arm),
+            self._sampler.keep_sampling(arm, every_s=self._sample_every_s()),
         )
         self._backlog.drain()
         self._watch.leave(block, client.opened - opened)
-        await self._sampler.sample(arm)
+        await self._sample(arm)
         gc.collect()
         self._check_failures()
         self._report(block)
@@ -275,8 +288,25 @@ class _Run:
                     "`workload.load.max_failure_share`",
                 )
 
-    def _missing(self, block: Block) -> Iterator[Planned]:
-        for planned in block.requests():
+    def _first_offset_s(self, block: Block) -> float:
+        """Due time of the first request of an open block that has no record."""
+        if block.offsets_s is None:
+            return 0.0
+        left = (p for p in block.requests() if p.request_id not in self._done)
+        first = next(left, None)
+        resumed = first is not None and not first.request_id.endswith("/0")
+        return float(first.offset_s or 0.0) if first is not None and resumed else 0.0
+
+    async def _sample(self, arm: str, *, thorough: bool = False) -> None:
+        if self._shard.index == 0:
+            await self._sampler.sample(arm, thorough=thorough)
+
+    def _sample_every_s(self) -> float:
+        """The first of several processes samples for all."""
+        return EVERY_S if self._shard.index == 0 else math.inf
+
+    def _missing(self, requests: Iterator[Planned]) -> Iterator[Planned]:
+        for planned in requests:
             if planned.request_id in self._done:
                 self._stage_done += 1
             else:
@@ -313,6 +343,14 @@ class _Run:
         return spent_s / sent * max(planned - self._skipped - sent, 0)
 
 
+def _already(plan: Plan, done: set[str]) -> int:
+    """Requests of a plan that have a record, as far as it knows its requests."""
+    if not done:
+        return 0
+    counted = (b for s in plan.stages for b in s.blocks if b.count is not None)
+    return sum(p.request_id in done for block in counted for p in block.requests())
+
+
 def _apart(routes: Mapping[Arm, Target]) -> dict[str, Target]:
     """Arms with a route of their own; the control usually has the baseline's."""
     apart: dict[str, Target] = {}
@@ -322,14 +360,18 @@ def _apart(routes: Mapping[Arm, Target]) -> dict[str, Target]:
     return apart
 
 
-def _origin(folder: RunFolder) -> Origin:
+def origin_of(folder: RunFolder, zero_wall_s: float | None = None) -> Origin:
     """Zero of the run's clock; a resumed run goes on on the time line of its start."""
     now_ns, wall_s = monotonic_ns(), time.time()
+    zero_s = zero_wall_s
     for records in folder.parts(only=("wall_s", "intended_s")):
-        wall, intended = records.number("wall_s"), records.number("intended_s")
-        zero_wall_s = float(wall.values[0] - intended.values[0])
-        return Origin(now_ns - int((wall_s - zero_wall_s) * 1e9), zero_wall_s)
-    return Origin(now_ns, wall_s)
+        if zero_s is None:
+            wall, intended = records.number("wall_s"), records.number("intended_s")
+            zero_s = float(wall.values[0] - intended.values[0])
+        break
+    if zero_s is None:
+        return Origin(now_ns, wall_s)
+    return Origin(now_ns - int((wall_s - zero_s) * 1e9), zero_s)
 
 
 @contextmanager

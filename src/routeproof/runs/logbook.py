@@ -1,21 +1,30 @@
 """What ``conduct`` writes into the manifest: stages, finished blocks, health."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
-from routeproof.records.manifest import StageDone, Threshold
+from routeproof.records.files import write_atomically
+from routeproof.records.manifest import ClientHealth, StageDone, Threshold
 from routeproof.records.store import RunFolder
 from routeproof.runs.health import judge_client, worse_of
 from routeproof.runs.watch import Watch
 
 
 class Logbook:
-    """Keeps the manifest of a folder up to date; does nothing without a manifest."""
+    """Keeps the manifest of a folder up to date; does nothing without a manifest.
 
-    def __init__(self, folder: RunFolder, before: Sequence[Threshold] = ()) -> None:
+    One of several processes writes its health beside the manifest instead
+    (``shards/<number>.json``); whoever started them puts it together.
+    """
+
+    def __init__(
+        self, folder: RunFolder, before: Sequence[Threshold] = (), *, alone: bool = True
+    ) -> None:
         """``before`` are checks made before the run."""
         self._folder = folder
+        self._alone = alone
         self._exists = folder.manifest_path.exists()
         earlier = folder.read_manifest() if self._exists else None
         self._blocks = set(earlier.blocks_done) if earlier else set()
@@ -31,14 +40,14 @@ class Logbook:
     def note_block(self, block: int) -> None:
         """A block that runs by the clock is whole, its records are on disk."""
         self._blocks.add(block)
-        if self._exists:
+        if self._exists and self._alone:
             manifest = self._folder.read_manifest()
             done = tuple(sorted(self._blocks))
             self._folder.write_manifest(replace(manifest, blocks_done=done))
 
     def note_stage(self, done: StageDone) -> None:
         """A stage has ended; an earlier entry of it is replaced."""
-        if not self._exists:
+        if not self._exists or not self._alone:
             return
         manifest = self._folder.read_manifest()
         others = [
@@ -48,6 +57,9 @@ class Logbook:
 
     def note_health(self, watch: Watch) -> None:
         """The client on itself, with what earlier parts of the run had found."""
+        if not self._alone:
+            self._write_shard(watch)
+            return
         if not self._exists:
             return
         levels = dict(self._earlier)
@@ -57,3 +69,52 @@ class Logbook:
         health = judge_client(levels, before=self._before, notes=watch.notes())
         manifest = self._folder.read_manifest()
         self._folder.write_manifest(replace(manifest, health=health))
+
+    def _write_shard(self, watch: Watch) -> None:
+        health = judge_client(watch.numbers(), notes=watch.notes())
+        path = self._folder.shard_path(self._folder.shard)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, msgspec.json.encode(health))
+
+
+def merge_shards(
+    folder: RunFolder, shards: int, gone: Mapping[int, tuple[float, str]]
+) -> None:
+    """Put the health of all shards into the manifest.
+
+    Args:
+        folder: The run.
+        shards: How many there were.
+        gone: Those that died: seconds on the run's clock, and how.
+    """
+    if not folder.manifest_path.exists():
+        return
+    manifest = folder.read_manifest()
+    levels = dict(manifest.health.by_level) if manifest.health else {}
+    earlier = (
+        [c for c in manifest.health.checks if "/" not in c.name]
+        if manifest.health
+        else []
+    )
+    notes: list[str] = []
+    for shard in range(shards):
+        path = folder.shard_path(shard)
+        if path.exists():
+            health = msgspec.json.decode(path.read_bytes(), type=ClientHealth)
+            notes.extend(health.notes)
+            for place, numbers in health.by_level.items():
+                before = levels.get(place)
+                levels[place] = worse_of(before, numbers) if before else dict(numbers)
+    dead = [
+        Threshold(
+            name=f"shard_{shard}_alive", value=0.0, limit=1.0, at_least=True, ok=False
+        )
+        for shard in sorted(gone)
+    ]
+    for shard, (at_s, words) in sorted(gone.items()):
+        notes.append(
+            f"shard {shard} died at {at_s:.1f} s ({words}); from then on the load was "
+            f"less than asked until its requests were sent again"
+        )
+    health = judge_client(levels, before=[*earlier, *dead], notes=notes)
+    folder.write_manifest(replace(manifest, health=health))

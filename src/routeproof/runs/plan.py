@@ -57,7 +57,9 @@ def build_plan(
         arrivals: ArrivalSpec | None = getattr(workload.load, phase)
         if arrivals is not None:
             stages.extend(builder.stage(phase, lv) for lv in _levels(phase, arrivals))
-    return Plan(tuple(stages), tuple(arms), chosen, tuple(cases), workload)
+    return Plan(
+        tuple(stages), tuple(arms), chosen, tuple(cases), workload, tuple(phases)
+    )
 
 
 @dataclass(frozen=True, slots=True)

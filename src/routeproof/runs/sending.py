@@ -21,13 +21,20 @@ _LEAD_NS = 20_000_000
 
 
 class Sender:
-    """Makes and sends the requests of one block."""
+    """Makes and sends the requests of one block.
+
+    Attributes:
+        first_offset_s: Where an open block begins: a resumed one at the first request
+            that is missing.
+        shard: Number of this process, for the records.
+    """
 
     def __init__(
         self, block: Block, plan: Plan, target: Target, client: Client, backlog: Backlog
     ) -> None:
         self.block = block
-        self.started = 0
+        self.first_offset_s = 0.0
+        self.shard = 0
         self._plan = plan
         self._target = target
         self._client = client
@@ -48,7 +55,6 @@ class Sender:
         case = self._plan.cases[planned.case]
         head = self._heads[path_of(case)]
         request = request_of(head, self._body(planned), planned.request_id)
-        self.started += 1
         capture = await self._client.send(request, due_ns)
         self._backlog.add(capture, self.key(planned), self._target.adapter)
 
@@ -70,6 +76,7 @@ class Sender:
             block=block.number,
             case_id=self._plan.cases[planned.case].id,
             trial=planned.trial,
+            shard=self.shard,
         )
 
     def _body(self, planned: Planned) -> bytes:
@@ -123,14 +130,10 @@ async def _closed(sender: Sender, requests: Iterator[Planned]) -> None:
 async def _open(sender: Sender, requests: Iterator[Planned]) -> None:
     loop = asyncio.get_running_loop()
     running: set[asyncio.Task[None]] = set()
-    start_ns: int | None = None
+    start_ns = monotonic_ns() + _LEAD_NS - int(sender.first_offset_s * 1e9)
     try:
         for planned in requests:
-            offset_ns = int((planned.offset_s or 0.0) * 1e9)
-            if start_ns is None:
-                # A resumed block begins at its first missing request.
-                start_ns = monotonic_ns() + _LEAD_NS - offset_ns
-            due_ns = start_ns + offset_ns
+            due_ns = start_ns + int((planned.offset_s or 0.0) * 1e9)
             wait_ns = due_ns - monotonic_ns()
             if wait_ns > 0:
                 # uvloop's timers count whole milliseconds and may ring early; half a

@@ -9,6 +9,7 @@ its like where NVML is there, and ``process_rss_bytes``, ``process_cpu_s`` of th
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic_ns
@@ -71,10 +72,12 @@ class Sampler:
             self._samples.extend(self._devices(busy, at_s))
         await self._counters(busy)
 
-    async def keep_sampling(self, busy: str) -> None:
+    async def keep_sampling(self, busy: str, *, every_s: float = EVERY_S) -> None:
         """Sample again and again, until cancelled."""
+        while every_s == math.inf:
+            await asyncio.sleep(3600)
         while True:
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(every_s)
             await self.sample(busy)
             if len(self._samples) >= _SAMPLES_PER_PART:
                 self.flush()
