@@ -174,11 +174,12 @@ def case_problem(case: Case) -> str | None:
             else "has neither `messages` nor `prompt`"
         )
     if case.messages is not None:
-        return _messages_problem(case.messages)
+        return messages_problem(case.messages)
     return None
 
 
-def _messages_problem(messages: tuple[dict[str, object], ...]) -> str | None:
+def messages_problem(messages: tuple[dict[str, object], ...]) -> str | None:
+    """Why messages cannot be sent, in words; ``None`` when they can."""
     if not messages:
         return "`messages` is empty"
     for index, message in enumerate(messages):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from routeproof.workloads.case import Case
+from routeproof.workloads.cases import messages_problem
 from routeproof.workloads.importers.lines import Imported, Line, read_lines
 
 TYPES = {
@@ -55,26 +56,34 @@ def _case(line: Line) -> Case:
 
 
 def _messages(line: Line) -> tuple[dict[str, Any], ...]:
-    turns = line.row["question"]
-    first = turns[0] if isinstance(turns, list) and turns else None
-    if not isinstance(first, list) or not all(isinstance(m, dict) for m in first):
+    turns = line.row.get("question")
+    if not isinstance(turns, list) or not turns or not _are_objects(turns[0]):
         raise line.error("`question` is no list of lists of messages")
     if len(turns) > 1:
         raise line.error(
             "this is a multi-turn case: its calls change a simulated world",
             hint="import the single-turn categories",
         )
-    return tuple(first)
+    messages = tuple(turns[0])
+    if problem := messages_problem(messages):
+        raise line.error(problem)
+    return messages
 
 
 def _functions(line: Line) -> list[dict[str, Any]]:
-    value = line.row["function"]
-    listed = value if isinstance(value, list) else [value]
-    if not all(
-        isinstance(one, dict) and isinstance(one.get("name"), str) for one in listed
-    ):
+    value = line.row.get("function")
+    listed: list[Any] = value if isinstance(value, list) else [value]
+    if not _are_objects(listed) or not all(_is_named(one) for one in listed):
         raise line.error("`function` holds something without a name")
     return listed
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+
+
+def _is_named(function: Any) -> bool:
+    return isinstance(function.get("name"), str)
 
 
 def _tool(function: dict[str, Any], line: Line) -> dict[str, Any]:

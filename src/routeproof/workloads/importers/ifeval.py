@@ -14,7 +14,7 @@ def ifeval(path: Path) -> Imported:
 
 def _case(line: Line) -> Case:
     names = line.texts("instruction_id_list")
-    arguments = line.row["kwargs"]
+    arguments = line.row.get("kwargs")
     if not isinstance(arguments, list) or len(arguments) != len(names):
         raise line.error("`kwargs` and `instruction_id_list` are not of one length")
     head = names[0].split(":")[0]

@@ -17,7 +17,7 @@ def jsonschemabench(path: Path) -> Imported:
 
 
 def _case(line: Line) -> Case:
-    schema = line.row["schema"]
+    schema = line.row.get("schema")
     if not isinstance(schema, dict | bool):
         raise line.error("`schema` is no JSON Schema")
     shown = msgspec.json.encode(schema).decode()

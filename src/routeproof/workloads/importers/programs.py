@@ -42,7 +42,7 @@ def _mbpp(line: Line) -> Case:
         f"{task}\n\nWrite it in Python, in one code block. These tests must pass:\n\n"
         f"```python\n{shown}\n```"
     )
-    imports = line.row.get("test_imports") or []
+    imports = line.texts("test_imports") if line.row.get("test_imports") else ()
     reference = {
         "test_list": list(tests),
         "test_imports": list(imports),

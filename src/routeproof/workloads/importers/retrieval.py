@@ -158,7 +158,8 @@ def _corpus(folder: Path) -> dict[str, str]:
         if name in found:
             raise line.error(f"the document id `{name}` occurs twice")
         title = str(line.row.get("title") or "")
-        found[name] = f"{title}. {line.row['text']}" if title else str(line.row["text"])
+        body = str(line.row.get("text") or "")
+        found[name] = f"{title}. {body}" if title else body
     return found
 
 

@@ -40,10 +40,12 @@ def _answers(path: Path) -> dict[str, tuple[str, ...]]:
     for line in read_lines(
         path, "MT-Bench reference answers", ("question_id", "choices")
     ):
-        choices = line.row["choices"]
-        if not isinstance(choices, list) or not choices or "turns" not in choices[0]:
+        choices = line.row.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices else None
+        turns = first.get("turns") if isinstance(first, dict) else None
+        if not isinstance(turns, list) or not all(isinstance(t, str) for t in turns):
             raise line.error("`choices` holds no turns")
-        found[line.name("question_id")] = tuple(choices[0]["turns"])
+        found[line.name("question_id")] = tuple(turns)
     return found
 
 
@@ -89,7 +91,7 @@ def _reference(line: Line) -> tuple[Any, tuple[str, ...]]:
     """
     given = line.row["reference"]
     first = given[0] if isinstance(given, list) and given else given
-    category = line.row["category"]
+    category = line.row.get("category")
     if category == "rag" and isinstance(first, list):
         return first, ("contains", "degeneration")
     if category == "math_reasoning" and isinstance(first, str) and "####" in first:

@@ -8,6 +8,7 @@ import msgspec
 
 from routeproof.errors import FormatError
 from routeproof.workloads.importers.lines import read_text
+from routeproof.workloads.results.loose import count, mapping, number, objects, text
 from routeproof.workloads.results.plausible import check_in_flight, check_times
 from routeproof.workloads.results.result import Level, Measured, Result
 
@@ -51,29 +52,28 @@ def aiperf(path: Path) -> tuple[Result, ...]:
 
 
 def _result(whole: Mapping[str, Any], path: Path) -> Result:
-    settings = whole.get("input_config") or {}
-    phases: list[Any] = settings.get("phases") or [{}]
-    phase = phases[0]
+    settings = mapping(whole.get("input_config"))
+    phase = next(iter(objects(settings.get("phases"))), {})
     measured = (*_times(whole, path), *_rates(whole, path))
     level = Level(
-        concurrency=phase.get("concurrency"),
-        asked_rate_per_s=phase.get("rate") or phase.get("request_rate"),
+        concurrency=count(phase.get("concurrency")),
+        asked_rate_per_s=number(phase.get("rate")) or number(phase.get("request_rate")),
         achieved_rate_per_s=_average(whole, "request_throughput"),
         duration_s=_average(whole, "benchmark_duration"),
-        completed=_whole(_average(whole, "request_count")),
-        failed=_whole(_average(whole, "error_request_count")),
+        completed=count(_average(whole, "request_count")),
+        failed=count(_average(whole, "error_request_count")),
     )
     check_times(measured, level.duration_s, path, None)
     latency = next((m.value for m in measured if m.name == "request_latency"), None)
     closed = level.concurrency if level.asked_rate_per_s is None else None
     check_in_flight(latency, level.achieved_rate_per_s, closed, path, None)
-    models = (settings.get("models") or {}).get("items") or [{}]
+    models = objects(mapping(settings.get("models")).get("items"))
     return Result(
         tool="aiperf",
-        tool_version=whole["aiperf_version"],
+        tool_version=text(whole["aiperf_version"]),
         kind="load",
         label=path.parent.name + "/" + path.stem,
-        model=models[0].get("name"),
+        model=text(models[0].get("name")) if models else None,
         level=level,
         conditions=_conditions(settings, models),
         measured=measured,
@@ -82,14 +82,16 @@ def _result(whole: Mapping[str, Any], path: Path) -> Result:
     )
 
 
-def _conditions(settings: Mapping[str, Any], models: list[Any]) -> dict[str, str]:
+def _conditions(
+    settings: Mapping[str, Any], models: list[Mapping[str, Any]]
+) -> dict[str, str]:
     named = {
         "models": [one.get("name") for one in models],
-        "endpoint_type": (settings.get("endpoint") or {}).get("type"),
-        "streaming": (settings.get("endpoint") or {}).get("streaming"),
+        "endpoint_type": mapping(settings.get("endpoint")).get("type"),
+        "streaming": mapping(settings.get("endpoint")).get("streaming"),
         "datasets": settings.get("datasets"),
         "phases": settings.get("phases"),
-        "tokenizer": (settings.get("tokenizer") or {}).get("name"),
+        "tokenizer": mapping(settings.get("tokenizer")).get("name"),
     }
     return {
         key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -117,11 +119,11 @@ def _times(whole: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
                 definition_id=definition,
                 unit="s",
                 statistic="mean" if statistic == "avg" else statistic,
-                value=values[statistic] * scale,
-                n=values.get("count"),
+                value=value * scale,
+                n=count(values.get("count")),
             )
             for statistic in STATISTICS
-            if values.get(statistic) is not None
+            if (value := number(values.get(statistic))) is not None
         ]
     return tuple(found)
 
@@ -161,10 +163,4 @@ def _notes(whole: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _average(whole: Mapping[str, Any], name: str) -> float | None:
-    values = whole.get(name)
-    value = values.get("avg") if isinstance(values, dict) else None
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+    return number(mapping(whole.get(name)).get("avg"))

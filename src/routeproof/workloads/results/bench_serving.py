@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from routeproof.workloads.importers.lines import Line, read_lines
+from routeproof.workloads.results.loose import count, number, text
 from routeproof.workloads.results.plausible import check_in_flight, check_times
 from routeproof.workloads.results.result import Level, Measured, Result
 
@@ -68,12 +69,12 @@ def _result(line: Line, tool: str, *, scale: float) -> Result:
             f"`{other}`",
         )
     level = Level(
-        concurrency=_count(row.get("max_concurrency")),
+        concurrency=count(row.get("max_concurrency")),
         asked_rate_per_s=_rate(row.get("request_rate")),
-        achieved_rate_per_s=_number(row.get("request_throughput")),
-        duration_s=_number(row.get("duration")),
-        completed=_count(row.get("completed")),
-        failed=_count(row.get("failed")),
+        achieved_rate_per_s=number(row.get("request_throughput")),
+        duration_s=number(row.get("duration")),
+        completed=count(row.get("completed")),
+        failed=count(row.get("failed")),
     )
     measured = (*times, *_rates(row), *_speculation(row))
     check_times(measured, level.duration_s, line.path, line.number)
@@ -84,7 +85,7 @@ def _result(line: Line, tool: str, *, scale: float) -> Result:
         tool=tool,
         kind="load",
         label=str(row.get("file") or row.get("route") or line.path.stem),
-        model=_text(row.get("model_id")),
+        model=text(row.get("model_id")),
         level=level,
         conditions={k: str(row[k]) for k in CONDITIONS if row.get(k) is not None},
         measured=measured,
@@ -99,9 +100,9 @@ def _times(
     found = []
     for name in TIMES:
         for statistic in STATISTICS:
-            value = _number(row.get(f"{statistic}_{name}{suffix}"))
+            value = number(row.get(f"{statistic}_{name}{suffix}"))
             if value is None and name == "e2el" and family == "sglang":
-                value = _number(row.get(f"{statistic}_e2e_latency{suffix}"))
+                value = number(row.get(f"{statistic}_e2e_latency{suffix}"))
             if value is not None:
                 found.append(
                     Measured(
@@ -110,7 +111,7 @@ def _times(
                         unit="s",
                         statistic="p50" if statistic == "median" else statistic,
                         value=value * scale,
-                        n=_count(row.get("completed")) if name != "itl" else None,
+                        n=count(row.get("completed")) if name != "itl" else None,
                     )
                 )
     return _without_doubles(found)
@@ -131,18 +132,18 @@ def _rates(row: Mapping[str, Any]) -> tuple[Measured, ...]:
             value=value,
         )
         for name, (definition, unit) in RATES.items()
-        if (value := _number(row.get(name))) is not None
+        if (value := number(row.get(name))) is not None
     )
 
 
 def _speculation(row: Mapping[str, Any]) -> tuple[Measured, ...]:
     found = []
-    rate = _number(row.get("spec_decode_acceptance_rate"))
+    rate = number(row.get("spec_decode_acceptance_rate"))
     if rate is not None:
         found.append(
             ("spec_decode_acceptance_rate", "spec.acceptance_rate", rate / 100)
         )
-    length = _number(row.get("spec_decode_acceptance_length", row.get("accept_length")))
+    length = number(row.get("spec_decode_acceptance_length", row.get("accept_length")))
     if length is not None:
         found.append(("acceptance_length", "spec.acceptance_length", length))
     return tuple(
@@ -154,15 +155,15 @@ def _speculation(row: Mapping[str, Any]) -> tuple[Measured, ...]:
 def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
     notes = []
     most, asked = (
-        _count(row.get("max_concurrent_requests")),
-        _count(row.get("max_concurrency")),
+        count(row.get("max_concurrent_requests")),
+        count(row.get("max_concurrency")),
     )
     if most is not None and asked is not None and most > asked:
         notes.append(
             f"`max_concurrent_requests` is {most} where `max_concurrency` was {asked}: "
             "it counts the requests of a whole second, not of one moment"
         )
-    if _number(row.get("spec_decode_acceptance_length")) is not None:
+    if number(row.get("spec_decode_acceptance_length")) is not None:
         notes.append(
             "the acceptance length counts only passes that had a draft; inter-token "
             "latencies are gaps between chunks of several tokens"
@@ -170,20 +171,7 @@ def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def _rate(value: Any) -> float | None:
     """The asked rate; ``None`` for ``"inf"``, which is as fast as it goes."""
-    number = _number(value)
-    return number if number is not None and number < float("inf") else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    rate = number(value)
+    return rate if rate is not None and rate < float("inf") else None

@@ -8,6 +8,7 @@ import msgspec
 
 from routeproof.errors import FormatError
 from routeproof.workloads.importers.lines import read_text
+from routeproof.workloads.results.loose import count, mapping, number, text
 from routeproof.workloads.results.plausible import check_in_flight, check_times
 from routeproof.workloads.results.result import Level, Measured, Result
 
@@ -45,46 +46,47 @@ def guidellm(path: Path) -> tuple[Result, ...]:
             path=path,
             hint="export it as JSON",
         )
-    version = (whole.get("metadata") or {}).get("guidellm_version")
-    spec = (whole.get("config") or {}).get("spec") or {}
+    version = text(mapping(whole.get("metadata")).get("guidellm_version"))
+    spec = mapping(mapping(whole.get("config")).get("spec"))
     return tuple(
-        _result(one, number, version, spec, path)
-        for number, one in enumerate(benchmarks, 1)
+        _result(mapping(one), place, version, spec, path)
+        for place, one in enumerate(benchmarks, 1)
     )
 
 
 def _result(
     benchmark: Mapping[str, Any],
-    number: int,
+    place: int,
     version: str | None,
     spec: Mapping[str, Any],
     path: Path,
 ) -> Result:
     metrics = benchmark.get("metrics")
     if not isinstance(metrics, dict):
-        raise FormatError(f"benchmark {number} has no `metrics`", path=path)
-    strategy = (benchmark.get("config") or {}).get("strategy") or {}
-    totals = metrics.get("request_totals") or {}
+        raise FormatError(f"benchmark {place} has no `metrics`", path=path)
+    strategy = mapping(mapping(benchmark.get("config")).get("strategy"))
+    totals = mapping(metrics.get("request_totals"))
     measured = (*_times(metrics), *_rates(metrics))
     level = Level(
-        concurrency=strategy.get("streams") or strategy.get("max_concurrency"),
-        asked_rate_per_s=strategy.get("rate"),
-        achieved_rate_per_s=_successful(metrics, "requests_per_second").get("mean"),
-        duration_s=benchmark.get("duration"),
-        completed=totals.get("successful"),
-        failed=totals.get("errored"),
+        concurrency=count(strategy.get("streams"))
+        or count(strategy.get("max_concurrency")),
+        asked_rate_per_s=number(strategy.get("rate")),
+        achieved_rate_per_s=_mean(metrics, "requests_per_second"),
+        duration_s=number(benchmark.get("duration")),
+        completed=count(totals.get("successful")),
+        failed=count(totals.get("errored")),
     )
     check_times(measured, level.duration_s, path, None)
-    latency = _successful(metrics, "request_latency").get("mean")
+    latency = _mean(metrics, "request_latency")
     closed = level.concurrency if level.asked_rate_per_s is None else None
     check_in_flight(latency, level.achieved_rate_per_s, closed, path, None)
-    backend = spec.get("backend") or {}
+    backend = mapping(spec.get("backend"))
     return Result(
         tool="guidellm",
         tool_version=version,
         kind="load",
-        label=f"{path.stem}, benchmark {number}",
-        model=backend.get("model"),
+        label=f"{path.stem}, benchmark {place}",
+        model=text(backend.get("model")),
         level=level,
         conditions=_conditions(spec, strategy),
         measured=measured,
@@ -93,13 +95,13 @@ def _result(
 
 
 def _conditions(spec: Mapping[str, Any], strategy: Mapping[str, Any]) -> dict[str, str]:
-    backend = spec.get("backend") or {}
+    backend = mapping(spec.get("backend"))
     named = {
         "model": backend.get("model"),
         "request_format": backend.get("request_format"),
         "max_tokens": backend.get("max_tokens"),
         "strategy": strategy.get("type_"),
-        "tokenizer": (spec.get("tokenizer") or {}).get("model"),
+        "tokenizer": mapping(spec.get("tokenizer")).get("model"),
     }
     data = spec.get("data")
     if data is not None:
@@ -108,29 +110,34 @@ def _conditions(spec: Mapping[str, Any], strategy: Mapping[str, Any]) -> dict[st
 
 
 def _successful(metrics: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = metrics.get(name)
-    found = value.get("successful") if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    return mapping(mapping(metrics.get(name)).get("successful"))
+
+
+def _mean(metrics: Mapping[str, Any], name: str) -> float | None:
+    """The mean over successful requests; guidellm writes 0 where there were none."""
+    values = _successful(metrics, name)
+    return number(values.get("mean")) if count(values.get("count")) else None
 
 
 def _times(metrics: Mapping[str, Any]) -> tuple[Measured, ...]:
     found = []
     for name, (definition, scale) in TIMES.items():
         values = _successful(metrics, name)
-        if not values.get("count"):
+        n = count(values.get("count"))
+        if not n:
             continue
-        listed = {"mean": values.get("mean"), **(values.get("percentiles") or {})}
+        listed = {"mean": values.get("mean"), **mapping(values.get("percentiles"))}
         found += [
             Measured(
                 name=name,
                 definition_id=definition,
                 unit="s",
                 statistic=statistic,
-                value=listed[statistic] * scale,
-                n=values.get("count"),
+                value=value * scale,
+                n=n,
             )
             for statistic in ("mean", *PERCENTILES)
-            if listed.get(statistic) is not None
+            if (value := number(listed.get(statistic))) is not None
         ]
     return tuple(found)
 
@@ -142,8 +149,8 @@ def _rates(metrics: Mapping[str, Any]) -> tuple[Measured, ...]:
             definition_id=definition,
             unit=unit,
             statistic="mean",
-            value=_successful(metrics, name).get("mean"),
+            value=value,
         )
         for name, (definition, unit) in RATES.items()
-        if _successful(metrics, name).get("count")
+        if (value := _mean(metrics, name)) is not None
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from routeproof.workloads.importers.lines import Line, read_lines
 from routeproof.workloads.results.arguments import read_arguments
+from routeproof.workloads.results.loose import count, mapping, number, text
 from routeproof.workloads.results.plausible import check_times
 from routeproof.workloads.results.result import Level, Measured, Result
 
@@ -39,7 +40,7 @@ def inference_perf(path: Path) -> tuple[Result, ...]:
     results = []
     for line, config, stage, report in _reports(path):
         route = routes.get(config, {})
-        arguments, faults = read_arguments(route.get("args", ()))
+        arguments, faults = read_arguments(_args(route))
         results.append(
             _result(line, report, f"{config}, stage {stage}", route, arguments, faults)
         )
@@ -77,6 +78,11 @@ def _routes(path: Path) -> dict[str, Mapping[str, Any]]:
     return {line.text("config"): line.row for line in lines}
 
 
+def _args(route: Mapping[str, Any]) -> list[str]:
+    given = route.get("args")
+    return [str(one) for one in given] if isinstance(given, list) else []
+
+
 def _result(
     line: Line,
     report: Mapping[str, Any],
@@ -85,16 +91,16 @@ def _result(
     arguments: Mapping[str, str],
     faults: tuple[str, ...],
 ) -> Result:
-    load = report.get("load_summary") or {}
-    served = report.get("successes") or {}
+    load = mapping(report.get("load_summary"))
+    served = mapping(report.get("successes"))
     latency = served.get("latency")
     if not isinstance(latency, dict):
         raise line.error("the report has no `successes.latency`")
-    count = served.get("count")
-    measured = (*_times(latency, count), *_rates(served.get("throughput") or {}))
-    duration_s = load.get("send_duration")
+    completed = count(served.get("count"))
+    measured = (*_times(latency, completed), *_rates(mapping(served.get("throughput"))))
+    duration_s = number(load.get("send_duration"))
     # Requests outlive the sending: the last one may take as long as the longest.
-    longest_s = (latency.get("request_latency") or {}).get("max")
+    longest_s = number(mapping(latency.get("request_latency")).get("max"))
     whole_s = duration_s + longest_s if duration_s and longest_s else None
     check_times(measured, whole_s, line.path, line.number)
     conditions = {
@@ -105,13 +111,13 @@ def _result(
         tool="inference-perf",
         kind="load",
         label=label,
-        model=route.get("model"),
+        model=text(route.get("model")),
         level=Level(
-            asked_rate_per_s=load.get("requested_rate"),
-            achieved_rate_per_s=load.get("achieved_rate"),
+            asked_rate_per_s=number(load.get("requested_rate")),
+            achieved_rate_per_s=number(load.get("achieved_rate")),
             duration_s=duration_s,
-            completed=count,
-            failed=(report.get("failures") or {}).get("count"),
+            completed=completed,
+            failed=count(mapping(report.get("failures")).get("count")),
         ),
         conditions=conditions,
         measured=measured,
@@ -120,20 +126,19 @@ def _result(
     )
 
 
-def _times(latency: Mapping[str, Any], count: int | None) -> tuple[Measured, ...]:
+def _times(latency: Mapping[str, Any], n: int | None) -> tuple[Measured, ...]:
     return tuple(
         Measured(
             name=name,
             definition_id=definition,
             unit="s",
             statistic="p50" if statistic == "median" else statistic,
-            value=values[statistic],
-            n=count if name != "inter_token_latency" else None,
+            value=value,
+            n=n if name != "inter_token_latency" else None,
         )
         for name, definition in TIMES.items()
-        if isinstance(values := latency.get(name), dict)
         for statistic in STATISTICS
-        if values.get(statistic) is not None
+        if (value := number(mapping(latency.get(name)).get(statistic))) is not None
         and not (name == "inter_token_latency" and statistic == "min")
     )
 
@@ -145,16 +150,16 @@ def _rates(throughput: Mapping[str, Any]) -> tuple[Measured, ...]:
             definition_id=definition,
             unit=unit,
             statistic="total",
-            value=throughput[name],
+            value=value,
         )
         for name, (definition, unit) in RATES.items()
-        if throughput.get(name) is not None
+        if (value := number(throughput.get(name))) is not None
     )
 
 
 def _notes(latency: Mapping[str, Any]) -> tuple[str, ...]:
-    gap = (latency.get("inter_token_latency") or {}).get("median")
-    token = (latency.get("time_per_output_token") or {}).get("median")
+    gap = number(mapping(latency.get("inter_token_latency")).get("median"))
+    token = number(mapping(latency.get("time_per_output_token")).get("median"))
     notes = ["output tokens were counted by the client's tokenizer, which is not named"]
     if gap is not None and token and gap < BURST_SHARE * token:
         notes.append(

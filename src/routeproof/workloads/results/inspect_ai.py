@@ -9,6 +9,7 @@ import msgspec
 
 from routeproof.errors import ConfigError, FormatError
 from routeproof.workloads.importers.lines import read_text
+from routeproof.workloads.results.loose import count, mapping, number, objects, text
 from routeproof.workloads.results.result import Measured, Result, Sample, digest
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": None}
@@ -31,14 +32,14 @@ def inspect_log(path: Path) -> tuple[Result, ...]:
     status = str(header.get("status", "unknown"))
     unscored = sum(sample.value is None for sample in kept)
     notes = (f"{unscored} of {len(kept)} samples have no score",) if unscored else ()
-    packages = evaluated.get("packages") or {}
+    packages = mapping(evaluated.get("packages"))
     return (
         Result(
             tool="inspect",
-            tool_version=packages.get("inspect_ai"),
+            tool_version=text(packages.get("inspect_ai")),
             kind="quality",
             label=f"{evaluated['task']} ({path.stem})",
-            model=evaluated.get("model"),
+            model=text(evaluated.get("model")),
             conditions=_conditions(evaluated),
             measured=_measured(header),
             samples=kept,
@@ -50,7 +51,7 @@ def inspect_log(path: Path) -> tuple[Result, ...]:
 
 def _conditions(evaluated: Mapping[str, Any]) -> dict[str, str]:
     named = {key: evaluated.get(key) for key in ("task", "task_version", "task_args")}
-    named["dataset"] = (evaluated.get("dataset") or {}).get("name")
+    named["dataset"] = mapping(evaluated.get("dataset")).get("name")
     named["config"] = evaluated.get("config")
     return {
         key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -63,7 +64,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
     if path.suffix == ".eval":
         return _read_zip(path)
     whole = _decode(read_text(path).encode(), path)
-    return whole, _listed(whole.get("samples"))
+    return whole, objects(whole.get("samples"))
 
 
 def _read_zip(path: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
@@ -103,21 +104,13 @@ def _decode(data: bytes, path: Path) -> Mapping[str, Any]:
     return value
 
 
-def _listed(value: Any) -> list[Mapping[str, Any]]:
-    return (
-        [one for one in value if isinstance(one, dict)]
-        if isinstance(value, list)
-        else []
-    )
-
-
 def _samples(sample: Mapping[str, Any], path: Path) -> Iterator[Sample]:
     if "id" not in sample:
         raise FormatError("a sample without an `id`", path=path)
-    case_id, trial = str(sample["id"]), int(sample.get("epoch", 1)) - 1
-    text = _answer(sample)
-    text_digest = None if text is None else digest(text)
-    scores = sample.get("scores") or {}
+    case_id, trial = str(sample["id"]), (count(sample.get("epoch")) or 1) - 1
+    said = _answer(sample)
+    text_digest = None if said is None else digest(said)
+    scores = mapping(sample.get("scores"))
     if isinstance(sample.get("score"), dict):
         scores = {"score": sample["score"], **scores}
     if not scores:
@@ -147,29 +140,24 @@ def _samples(sample: Mapping[str, Any], path: Path) -> Iterator[Sample]:
 def _value(value: Any) -> float | None:
     if isinstance(value, str):
         return LETTERS.get(value)
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, bool) else number(value)
 
 
 def _answer(sample: Mapping[str, Any]) -> str | None:
-    output = sample.get("output")
-    choices = output.get("choices") if isinstance(output, dict) else None
-    if not isinstance(choices, list) or not choices:
+    choices = objects(mapping(sample.get("output")).get("choices"))
+    if not choices:
         return None
-    content = (choices[0].get("message") or {}).get("content")
+    content = mapping(choices[0].get("message")).get("content")
     if isinstance(content, list):
-        content = "".join(
-            str(p.get("text", "")) for p in content if isinstance(p, dict)
-        )
+        content = "".join(str(part.get("text", "")) for part in objects(content))
     return content if isinstance(content, str) else None
 
 
 def _measured(header: Mapping[str, Any]) -> tuple[Measured, ...]:
-    results = header.get("results")
-    scores = results.get("scores") if isinstance(results, dict) else None
     found = []
-    for score in _listed(scores):
-        for name, metric in (score.get("metrics") or {}).items():
-            if name == "stderr" or not isinstance(metric, dict):
+    for score in objects(mapping(header.get("results")).get("scores")):
+        for name, metric in mapping(score.get("metrics")).items():
+            if name == "stderr":
                 continue
             found.append(
                 Measured(
@@ -177,7 +165,7 @@ def _measured(header: Mapping[str, Any]) -> tuple[Measured, ...]:
                     definition_id="eval.mean",
                     unit="1",
                     statistic="mean",
-                    value=_value(metric.get("value")),
+                    value=number(mapping(metric).get("value")),
                 )
             )
     return tuple(found)

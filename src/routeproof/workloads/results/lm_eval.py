@@ -8,6 +8,7 @@ import msgspec
 
 from routeproof.errors import FormatError
 from routeproof.workloads.importers.lines import Line, read_lines, read_text
+from routeproof.workloads.results.loose import number, text
 from routeproof.workloads.results.result import Result, Sample, digest
 
 NEEDS = ("doc_id", "target", "resps", "filtered_resps")
@@ -45,41 +46,38 @@ def _result(path: Path) -> Result:
         conditions["prompts"] = digest("\n".join(hashes))
     return Result(
         tool="lm-eval",
-        tool_version=settings.get("lm_eval_version"),
+        tool_version=text(settings.get("lm_eval_version")),
         kind="quality",
         label=f"{path.parent.name}/{path.stem}",
-        model=settings.get("model_name"),
+        model=text(settings.get("model_name")),
         conditions=conditions,
         samples=tuple(samples),
     )
 
 
 def _samples(line: Line) -> list[Sample]:
-    metrics = line.row.get("metrics")
-    names = metrics if isinstance(metrics, list) else ()
-    if not names:
-        raise line.error("`metrics` names no metric of this document")
+    names = line.texts("metrics")
     answer = _answer(line)
     return [
-        _sample(line, str(name), line.row.get(name), digest(answer)) for name in names
+        _sample(line, name, number(line.row.get(name)), digest(answer))
+        for name in names
     ]
 
 
-def _sample(line: Line, name: str, value: Any, text_digest: str) -> Sample:
-    is_number = isinstance(value, int | float)
+def _sample(line: Line, name: str, value: float | None, text_digest: str) -> Sample:
     filter_ = str(line.row.get("filter", "none"))
     return Sample(
-        case_id=str(line.row["doc_id"]),
+        case_id=line.name("doc_id"),
         trial=0,
         scorer=name if filter_ == "none" else f"{name},{filter_}",
-        value=float(value) if is_number else None,
+        value=value,
         text_digest=text_digest,
-        note=None if is_number else "the log has no number for this document",
+        note=None if value is not None else "the log has no number for this document",
     )
 
 
 def _answer(line: Line) -> str:
-    first: Any = line.row["filtered_resps"]
+    first = line.row.get("filtered_resps")
     while isinstance(first, list) and first:
         first = first[0]
     return first if isinstance(first, str) else str(first)
