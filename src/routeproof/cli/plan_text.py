@@ -1,0 +1,96 @@
+"""The words of ``routeproof plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from routeproof.jobs.plan_shapes import ProofPlan, QuestionPlan
+
+
+def plan_lines(planned: ProofPlan) -> Iterator[str]:
+    """The plan as lines for a terminal."""
+    yield (
+        f"{planned.cases} cases x {planned.trials} trials; error rate "
+        f"{planned.alpha:g} one-sided, power {planned.power:.0%}"
+    )
+    yield ""
+    yield f"{'question':<36} {'tolerance':>9} {'have':>6} {'need':>6}  can it decide?"
+    for question in planned.questions:
+        least = "-" if question.minimum is None else str(question.minimum)
+        yield (
+            f"{question.question:<36} {question.tolerance:>8.1%} {question.units:>6} "
+            f"{least:>6}  {_answer(question)}"
+        )
+    yield "(need: fewest without a single flip)"
+    yield ""
+    yield from _prices(planned)
+    yield from _stages(planned)
+    yield from _early(planned)
+    for note in planned.notes:
+        yield f"note: {note}"
+
+
+def _answer(question: QuestionPlan) -> str:
+    if question.kind == "no_new_failures":
+        return "yes: one new failure beyond the control's fails it"
+    if question.answer == "decides":
+        return "yes"
+    finest = min(question.finest.values(), default=None)
+    if question.answer == "cannot_decide":
+        known = "" if finest is None else f"; finest it could certify: {finest:.1%}"
+        return f"no{known}"
+    up_to = question.decides_up_to_flips or 0.0
+    more = next(n for n in question.needs if n.flips > up_to)
+    return f"up to {up_to:.0%} flips; {more.units} for {more.flips:.0%}"
+
+
+def _prices(planned: ProofPlan) -> Iterator[str]:
+    shares = sorted({price.flips for price in planned.prices})
+    heads = "".join(f"{f'{share:.0%} flips':>22}" for share in shares)
+    yield f"{'what a tolerance costs':<24}{heads}"
+    for tolerance in sorted({price.tolerance for price in planned.prices}):
+        row = [p for p in planned.prices if p.tolerance == tolerance]
+        cells = "".join(f"{f'{p.cases} cases {_duration(p.minutes)}':>22}" for p in row)
+        yield f"{f'{tolerance:.1%}':<24}{cells}"
+    cost = planned.cost
+    yield (
+        f"(three arms; {cost.prompt_tokens:.0f} + {cost.output_tokens:.0f} tokens and "
+        f"{cost.duration_s:.1f} s a request, "
+        f"{'assumed' if cost.source == 'assumed' else 'as in ' + cost.source})"
+    )
+    yield ""
+
+
+def _stages(planned: ProofPlan) -> Iterator[str]:
+    yield "this proof as it stands"
+    for stage in planned.stages:
+        count = "by the clock" if stage.requests is None else f"{stage.requests}"
+        name = f"{stage.phase} {stage.level}"
+        yield f"  {name:<22} {count:>12} requests {_duration(stage.minutes):>12}"
+    total = sum(stage.minutes for stage in planned.stages)
+    yield f"  {'in all':<22} {'':>12}          {_duration(total):>12}"
+    yield ""
+
+
+def _early(planned: ProofPlan) -> Iterator[str]:
+    if not planned.until_decided:
+        return
+    first = planned.until_decided[0]
+    yield (
+        f"--until-decided at {first.tolerance:.1%}: floor {first.floor}, "
+        f"ceiling {first.ceiling} cases"
+    )
+    for stop in planned.until_decided:
+        yield (
+            f"  {stop.route:<28} uses {stop.used_share:>4.0%}, "
+            f"certified {stop.certified_share:>4.0%}, harmed {stop.harmed_share:>4.0%}"
+        )
+    yield ""
+
+
+def _duration(minutes: float) -> str:
+    if minutes < 1:
+        return f"{minutes * 60:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
