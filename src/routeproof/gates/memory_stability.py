@@ -1,5 +1,7 @@
 """Gate 6: does it fit, does it stay up, does it leak?"""
 
+from scipy.special import bdtr
+
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import MemoryRow, TrendRow
 from routeproof.gates.fold import gate_result
@@ -19,6 +21,9 @@ HANGS = frozenset({"stuck_streams"})
 WORSE_TREND = 0.2
 """Change over the soak, as a share, from which a trend fails the gate."""
 
+MORE_PREEMPTIONS = 0.01
+"""Preemptions per request beyond the baseline's from which the gate fails."""
+
 DRAINED = 0.05
 """Share of the KV cache that may still be in use after the last request."""
 
@@ -37,6 +42,7 @@ def judge_memory_stability(evidence: Evidence) -> GateResult:
         *_capacity(rows, limits.kv_capacity_ratio_min),
         *_leak(rows, limits.leak_bytes_per_hour_max, stability.soak_s),
         *_drained(rows.get("kv_used_share")),
+        *_preempted(rows.get("preemptions"), evidence),
     ]
     events = _events(evidence)
     trends = [
@@ -165,6 +171,39 @@ def _drained(row: MemoryRow | None) -> list[Check]:
             baseline=base,
             candidate=held,
             limit=DRAINED,
+            required=False,
+        )
+    ]
+
+
+def _preempted(row: MemoryRow | None, evidence: Evidence) -> list[Check]:
+    """Requests pushed out of the batch, counted per request sent to each engine.
+
+    The control is sent to the baseline's engine, so that one serves two arms.
+    """
+    if row is None or row.peak.candidate is None:
+        return []
+    sent = {"baseline": 0.0, "candidate": 0.0}
+    for load in evidence.speed.loads:
+        sent["candidate" if load.arm == "candidate" else "baseline"] += load.requests
+    own, other = row.peak.candidate, row.peak.baseline or 0.0
+    per_request = own / sent["candidate"] if sent["candidate"] else 0.0
+    per_base = other / sent["baseline"] if sent["baseline"] else 0.0
+    share = sent["candidate"] / max(1.0, sum(sent.values()))
+    # Given all preemptions, the candidate's are binomial with its share of requests.
+    p = 1 - float(bdtr(own - 1, int(own + other), share)) if own >= 1 else 1.0
+    more = per_request - per_base >= MORE_PREEMPTIONS
+    is_worse = more and p <= evidence.agreed.policy.alpha
+    return [
+        Check(
+            name="preemptions",
+            status=Status.FAILED if is_worse else Status.PASSED,
+            reason=f"{own:g} preemptions on the candidate, {other:g} on the baseline",
+            kind="value",
+            unit="count",
+            baseline=row.peak.baseline,
+            candidate=own,
+            p_value=p,
             required=False,
         )
     ]
