@@ -3,29 +3,24 @@
 import asyncio
 import contextlib
 import os
-import platform
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import uvloop
 
-from routeproof import __version__
 from routeproof.engines.embedded import Progress as Download
 from routeproof.errors import ConfigError, EngineError, StoredRunError
 from routeproof.gates.result import Status
+from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.judge import judge
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
-from routeproof.records.manifest import Manifest, Versions
+from routeproof.records.manifest import Manifest
 from routeproof.records.record import Arm, Phase
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import Judgement
@@ -36,9 +31,6 @@ from routeproof.runs.request import Target
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
 from routeproof.workloads.fingerprint import fingerprint
-
-PACKAGES = ("numpy", "scipy", "httptools", "uvloop", "msgspec", "arro3-core")
-"""Packages whose version can move a number."""
 
 QUALITY: tuple[Phase, ...] = ("quality",)
 SPEED: tuple[Phase, ...] = ("latency", "sweep", "soak")
@@ -212,7 +204,7 @@ class _Run:
             Manifest(
                 run_id=folder.path.name,
                 created_wall=datetime.now().astimezone().isoformat(timespec="seconds"),
-                versions=_versions(),
+                versions=versions(),
                 proof=msgspec.to_builtins(self.proof),
                 fingerprint=mark,
                 route_diff=msgspec.to_builtins(found),
@@ -228,7 +220,7 @@ class _Run:
                     "baseline": _engine(routes.baseline),
                     "candidate": _engine(routes.candidate),
                 },
-                environment=_environment(),
+                environment=environment(),
             )
         )
 
@@ -304,25 +296,4 @@ def _engine(standing: Standing) -> dict[str, object]:
         "launched": standing.running is not None,
         "capabilities": dict(standing.read_back.capabilities),
         "cannot_tell": list(standing.read_back.cannot_tell),
-    }
-
-
-def _versions() -> Versions:
-    return Versions(
-        routeproof=__version__,
-        python=platform.python_version(),
-        platform=platform.platform(),
-        event_loop="uvloop",
-        packages={name: version(name) for name in PACKAGES},
-    )
-
-
-def _environment() -> dict[str, object]:
-    return {
-        "processors": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "machine": platform.machine(),
-        "load_average": list(os.getloadavg()),
-        "byte_order": sys.byteorder,
-        "time_zone": time.strftime("%z"),
     }
