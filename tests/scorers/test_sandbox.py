@@ -1,9 +1,13 @@
 """The sandbox, tried. Everything hostile runs in a throw-away namespace."""
 
+import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -202,6 +206,79 @@ def test_a_cell_that_is_killed_is_replaced_and_the_job_run_again():
         cell._process.kill()
         pool._idle.put(cell)
         assert outcome(pool, ADD).outcome == "passed"
+
+
+ORDINARY_USER = """
+import json, subprocess, sys
+sys.path.append(sys.argv[1])
+from routeproof.scorers.sandbox.probes import CHEATS, PROBES, TESTS
+from routeproof.scorers.sandbox.wire import receive, send
+start = [sys.executable, "-s", "-S", "-P", "-B", "-c",
+         f"import sys; sys.path.append({sys.argv[1]!r}); "]
+def run(code, **pipes):
+    return subprocess.Popen([*start[:-1], start[-1] + code], env={}, cwd="/",
+                            stdout=subprocess.PIPE, **pipes)
+asked = run("import json; from routeproof.scorers.sandbox.tiers import survey; "
+            "print(json.dumps(survey()))")
+has = json.loads(asked.communicate()[0])
+found = {}
+if has["namespaces"] and has["filters"]:
+    cell = run("from routeproof.scorers.sandbox.cell import main; main(True)",
+               stdin=subprocess.PIPE)
+    for tier in ("T3", "T2"):
+        for name, source in {**PROBES, **CHEATS}.items():
+            send(cell.stdin.fileno(), {
+                "tier": tier, "limits": {"wall_s": 20.0}, "program": source,
+                "tests": TESTS, "context": "", "entry_points": ["probe"]})
+            ran = receive(cell.stdout.fileno())
+            if (ran["outcome"] == "passed") != (name in PROBES):
+                found[f"{tier} {name}"] = ran
+    cell.stdin.close()
+    cell.wait()
+print(json.dumps({"has": has, "found": found}))
+"""
+
+
+@pytest.mark.slow
+def test_an_ordinary_user_is_held_as_strongly():
+    python, setpriv = "/usr/bin/python3", shutil.which("setpriv")
+    lacking = os.geteuid() != 0 or setpriv is None or not os.path.exists(python)
+    if lacking or not can_throw_away():
+        pytest.skip("needs root, setpriv and a Python that other users may run")
+    place = Path(tempfile.mkdtemp(prefix="routeproof-"))
+    try:
+        package = place / "routeproof" / "scorers"
+        shutil.copytree(Path(wire.__file__).parent, package / "sandbox")
+        for each in (package, package.parent):
+            (each / "__init__.py").touch()
+        for each in (place, *place.rglob("*")):
+            each.chmod(0o755)
+        ran = subprocess.run(
+            [
+                setpriv,
+                "--reuid",
+                "12345",
+                "--regid",
+                "12345",
+                "--clear-groups",
+                python,
+                "-c",
+                ORDINARY_USER,
+                str(place),
+            ],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            timeout=120,
+        )
+    finally:
+        shutil.rmtree(place)
+    if "SyntaxError" in ran.stderr or "ImportError" in ran.stderr:
+        pytest.skip("the system's Python is older than routeproof needs")
+    told = json.loads(ran.stdout)
+    if not told["has"]["namespaces"]:
+        pytest.skip("ordinary users get no namespaces here")
+    assert told["found"] == {}
 
 
 def test_no_process_is_left_behind():

@@ -15,7 +15,6 @@ import os
 import resource
 import sys
 import sysconfig
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -113,11 +112,19 @@ def throw_away() -> None:
 def fork_in_namespace() -> int:
     """``os.fork`` whose child is process 1 of a new PID namespace.
 
+    Where a process may not come back to its own PID namespace (it owns a user
+    namespace only), a relay between the two is forked and its id returned: it ends
+    with the child, and the child with it.
+
     Raises:
         OSError: Not permitted here.
     """
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     try:
+        try:
+            kernel.set_pid_namespace(own)
+        except PermissionError:
+            return _fork_behind_relay()
         kernel.unshare(kernel.CLONE_NEWPID)
         child = os.fork()
         if child:
@@ -125,6 +132,24 @@ def fork_in_namespace() -> int:
         return child
     finally:
         os.close(own)
+
+
+def _fork_behind_relay() -> int:
+    relay = os.fork()
+    if relay:
+        return relay
+    try:
+        kernel.unshare(kernel.CLONE_NEWPID)
+        child = os.fork()
+    except OSError:
+        os._exit(1)
+    if child == 0:
+        return 0
+    os.closerange(0, 1 << 16)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
 
 
 def confine(tier: Tier, limits: Limits) -> None:
@@ -181,22 +206,21 @@ def survey() -> dict[str, bool]:
         ``root``, ``filters`` (Landlock and seccomp), ``namespaces``.
     """
     has_filters = landlock.abi() >= 1 and seccomp.is_available()
-    has_namespaces = _works(enter_namespaces, fork_in_namespace)
     return {
         "root": os.geteuid() == 0,
         "filters": has_filters,
-        "namespaces": has_namespaces,
+        "namespaces": _has_namespaces(),
     }
 
 
-def _works(*steps: Callable[[], int | None]) -> bool:
+def _has_namespaces() -> bool:
     child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            for step in steps:
-                step()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitpid(child, 0)[1] == 0
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    status = 1
+    try:
+        enter_namespaces()
+        inner = fork_in_namespace()
+        status = os.waitpid(inner, 0)[1] if inner else 0
+    finally:
+        os._exit(1 if status else 0)
