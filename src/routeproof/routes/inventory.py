@@ -19,13 +19,10 @@ from routeproof.routes.fields import (
     is_draft_free,
     same,
 )
-from routeproof.routes.launch_flags import (
-    fields_of_command,
-    fields_of_environment,
-    malformed_words,
-)
+from routeproof.routes.launch_flags import malformed_words
 from routeproof.routes.local_files import local_fields
 from routeproof.routes.modes import mode_of
+from routeproof.routes.option_files import launched_fields
 from routeproof.routes.read_back import ReadBack
 
 Known = Literal["declared", "read_back", "unverified"]
@@ -163,10 +160,7 @@ def _add_local(
 def declared_fields(spec: RouteSpec) -> tuple[dict[str, str], dict[str, str]]:
     """What a proof file says of a route, and notes on fields, both by dotted name."""
     written = _flat(msgspec.to_builtins(spec))
-    launched: dict[str, str] = {}
-    if spec.launch is not None:
-        launched = fields_of_command(spec.launch.command)
-        launched.update(fields_of_environment(spec.launch.env))
+    launched = launched_fields(spec.launch)
     notes = {}
     for name, value in launched.items():
         if _PLACEHOLDER.fullmatch(value) or value.lower() == "auto":

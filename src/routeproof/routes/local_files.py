@@ -5,14 +5,13 @@ draft fits its target, before a single token is drafted.
 """
 
 import hashlib
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from routeproof.errors import FormatError
 from routeproof.proof.route import RouteSpec
 from routeproof.routes.alignment import AlignmentProblem, alignment_problems
-from routeproof.routes.launch_flags import fields_of_command
+from routeproof.routes.option_files import launched_fields
 from routeproof.routes.read_back import ReadBack
 from routeproof.routes.tokenizer_files import TokenizerFacts, read_tokenizer
 
@@ -61,7 +60,7 @@ def _paths(
 ) -> tuple[Path | None, Path | None]:
     if spec.launch is None:
         return None, None
-    named = fields_of_command(spec.launch.command)
+    named = launched_fields(spec.launch)
     loaded = read_back.fields.get(MODEL) if read_back else None
     target = _existing(spec, named.get(MODEL)) or _existing(spec, loaded)
     draft = _existing(spec, named.get(DRAFT))
@@ -95,10 +94,7 @@ def _facts_at(path: Path, changed_ns: int) -> TokenizerFacts | None:
 
 def _overridden(spec: RouteSpec) -> bool:
     """Whether the command serves another template than that of the files."""
-    named: Mapping[str, str] = (
-        fields_of_command(spec.launch.command) if spec.launch else {}
-    )
-    return "tokenizer.chat_template" in named
+    return "tokenizer.chat_template" in launched_fields(spec.launch)
 
 
 def _words(problem: AlignmentProblem) -> str:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from routeproof.proof.route import RouteSpec
 from routeproof.routes.fields import NONE, canonical
-from routeproof.routes.launch_flags import fields_of_command
+from routeproof.routes.option_files import launched_fields
 from routeproof.routes.read_back import ReadBack
 
 Mode = Literal["lossless", "lossy", "synthetic", "unknown", "none"]
@@ -157,7 +157,7 @@ def _plain_mode(spec: RouteSpec, read_back: ReadBack | None, live: bool) -> Mode
     if method is None and spec.speculation is not None:
         method = spec.speculation.method
     if method is None and spec.launch is not None:
-        method = fields_of_command(spec.launch.command).get("speculation.method")
+        method = launched_fields(spec.launch).get("speculation.method")
     if method is None:
         return ModeFinding("unknown", ("nobody says whether this route speculates",))
     if canonical("speculation.method", method) == NONE:
@@ -195,7 +195,7 @@ def _settings(spec: RouteSpec, read_back: ReadBack | None) -> Iterator[tuple[str
             yield name, _text(value)
     if spec.launch is not None:
         yield from spec.launch.env.items()
-        yield from fields_of_command(spec.launch.command).items()
+        yield from launched_fields(spec.launch).items()
         for word in spec.launch.command:
             yield from _assignments(word)
     if read_back is not None:
