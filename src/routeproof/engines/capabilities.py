@@ -101,6 +101,7 @@ async def probe_capabilities(
     *,
     engine: str = "openai",
     extra: Mapping[str, Any] | None = None,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
     deadline_s: float = 60.0,
     parallel: int = 2,
 ) -> dict[str, Capability]:
@@ -108,13 +109,15 @@ async def probe_capabilities(
 
     About twenty requests of at most four tokens. The names of extra fields are
     ``field:<name>``; ``token_ids`` is asked for in the words of ``engine``, and left
-    out where it has none.
+    out where it has none. ``more`` are further features by name, such as the
+    combinations that a workload sends (`parameters.parameter_sets`).
 
     Raises:
         ConfigError: Even a plain request fails.
     """
     wanted = dict(FEATURES)
     wanted |= {f"field:{name}": {name: value} for name, value in (extra or {}).items()}
+    wanted |= {name: dict(fields) for name, fields in (more or {}).items()}
     if (token_ids := dialect(engine).token_ids) is not None:
         wanted["token_ids"] = token_ids
     plain = await _try(endpoint, model, wanted.pop("plain"), "plain", deadline_s)
