@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from routeproof.errors import ConfigError
 from routeproof.jobs.environment import environment, versions
 from routeproof.metrics.per_request import per_request
 from routeproof.metrics.requests import Requests, gather
+from routeproof.metrics.table import METRICS
 from routeproof.metrics.windows import rates, within_slo
+from routeproof.proof.nearest import nearest
 from routeproof.proof.route import AuthSpec, RouteSpec
 from routeproof.proof.workload import (
     ArrivalSpec,
@@ -106,10 +108,34 @@ def load(
         MeasurementError: More failures than allowed.
         StoredRunError: The folder cannot be used.
     """
+    options = replace(options, slo=_limits(options.slo))
     folder = RunFolder.create(out)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_send(url, folder, options, progress))
     return summary(folder, slo=options.slo)
+
+
+def _limits(given: Mapping[str, float]) -> dict[str, float]:
+    """SLO limits by metric name, with or without its unit.
+
+    Raises:
+        ConfigError: There is no such metric, or it is no time.
+    """
+    limits = {}
+    for name, most in given.items():
+        metric = METRICS.get(name.removesuffix("_s"))
+        if metric is None or metric.unit != "s":
+            times = sorted(m.name for m in METRICS.values() if m.unit == "s")
+            near = nearest(name, times)
+            raise ConfigError(
+                f"`{name}` is no time of a request",
+                key="--slo",
+                hint=f"did you mean `{near}`?"
+                if near
+                else f"known: {', '.join(times)}",
+            )
+        limits[metric.name] = most
+    return limits
 
 
 async def _send(
@@ -227,7 +253,7 @@ def _part(requests: Requests, slo: Mapping[str, float]) -> dict[str, Any]:
         for name in ("completed", *sorted(set(outcome.names) - {"completed"}))
     }
     metrics = {name: _spread(requests, of) for name, of in DISTRIBUTIONS.items()}
-    found = rates(requests, within=within_slo(requests, slo) if slo else None)
+    found = rates(requests, within=within_slo(requests, slo))
     for name, value in (
         ("output_token_throughput_per_s", found.output_tokens_per_s),
         ("request_throughput_per_s", found.requests_per_s),
