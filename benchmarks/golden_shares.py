@@ -10,8 +10,10 @@ output tokens, decode time and accepted draft tokens as the engine reports them.
 
 import argparse
 import json
+import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -37,6 +39,8 @@ def main():
     asked.add_argument("--classes", default="")
     asked.add_argument("--json", action="store_true")
     options = asked.parse_args()
+    # Without this a SIGTERM would leave the engine behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     wanted = set(filter(None, options.classes.split(",")))
     cases = [c for c in golden_cases() if not wanted or c.class_ in wanted]
     with engine(NGRAM if options.ngram else ()) as url:
