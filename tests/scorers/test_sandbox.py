@@ -136,6 +136,35 @@ def f(x):
 
 
 @pytest.mark.slow
+def test_a_program_cannot_find_its_tests_in_memory(pool):
+    program = """
+import gc, sys
+def f(x):
+    seen, frame = [], sys._getframe()
+    while frame is not None:
+        seen += [repr(frame.f_locals), repr(frame.f_globals)]
+        frame = frame.f_back
+    seen += [repr(one) for one in gc.get_objects() if isinstance(one, dict)]
+    return 0 if any("assert candidate" + "(2)" in one for one in seen) else x + x
+"""
+    assert outcome(pool, program).outcome == "passed"
+
+
+@pytest.mark.slow
+def test_an_expected_exception_does_not_colour_a_later_failure(pool):
+    tests = """
+def check(candidate):
+    try:
+        candidate(-1)
+    except ValueError:
+        pass
+    assert candidate(2) == 5
+"""
+    program = "def f(x):\n    if x < 0: raise ValueError\n    return x"
+    assert outcome(pool, program, tests).outcome == "failed"
+
+
+@pytest.mark.slow
 def test_memory_is_limited_and_said_so(pool):
     ran = outcome(pool, "def f(x):\n    return len([0] * (1 << 40))")
     assert (ran.outcome, "MemoryError" in ran.detail) == ("raised", True)
@@ -227,9 +256,10 @@ if has["namespaces"] and has["filters"]:
                stdin=subprocess.PIPE)
     for tier in ("T3", "T2"):
         for name, source in {**PROBES, **CHEATS}.items():
-            send(cell.stdin.fileno(), {
-                "tier": tier, "limits": {"wall_s": 20.0}, "program": source,
-                "tests": TESTS, "context": "", "entry_points": ["probe"]})
+            to = cell.stdin.fileno()
+            limits = {"wall_s": 20.0}
+            send(to, {"tier": tier, "limits": limits, "program": source})
+            send(to, {"tests": TESTS, "context": "", "entry_points": ["probe"]})
             ran = receive(cell.stdout.fileno())
             if (ran["outcome"] == "passed") != (name in PROBES):
                 found[f"{tier} {name}"] = ran

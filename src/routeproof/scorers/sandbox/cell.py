@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from routeproof.scorers.sandbox import candidate, examiner, kernel, tiers
@@ -42,43 +43,49 @@ def main(is_apart: bool = False) -> None:
     has_namespaces = False
     while True:
         try:
-            job = receive(asks)
+            program = receive(asks)
         except WireError:
             return
-        if job["tier"] == "T3" and not has_namespaces:
+        if program["tier"] == "T3" and not has_namespaces:
             tiers.enter_namespaces()
             has_namespaces = True
-        send(replies, run(job))
+        send(replies, run(program, lambda: receive(asks)))
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
+def run(
+    program: dict[str, Any], get_tests: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
     """Run one job: the program in one process, its tests in another.
 
+    The program's process is forked before the tests arrive: it cannot find in its
+    own memory what it will be asked.
+
     Args:
-        job: ``program``, ``tests``, ``context``, ``entry_points``, ``tier``,
-            ``limits``.
+        program: ``program``, ``tier``, ``limits``.
+        get_tests: Waits for ``tests``, ``context``, ``entry_points``.
 
     Returns:
         What :func:`examiner.examine` says, or the outcome ``timed_out`` or
         ``not_confined``; with ``wall_s`` and the ``signal`` that ended the program.
     """
     started_s = time.monotonic()
-    limits = tiers.Limits(**job["limits"])
+    limits = tiers.Limits(**program["limits"])
     asks, answers, verdict, ready = (os.pipe() for _ in range(4))
     nonce = secrets.token_hex(8)
-    program = _start(
-        job["tier"],
+    candidate_pid = _start(
+        program["tier"],
         limits,
-        lambda: candidate.serve(job["program"], asks[0], answers[1], nonce),
+        lambda: candidate.serve(program["program"], asks[0], answers[1], nonce),
         keep=(asks[0], answers[1]),
         ready=ready,
     )
-    tester = _start(
-        job["tier"],
+    tests = get_tests()
+    tester_pid = _start(
+        program["tier"],
         limits,
         lambda: send(
             verdict[1],
-            examiner.examine(job, examiner.Line(asks[1], answers[0], nonce)),
+            examiner.examine(tests, examiner.Line(asks[1], answers[0], nonce)),
         ),
         keep=(asks[1], answers[0], verdict[1]),
         ready=ready,
@@ -88,7 +95,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     problems = _confinement(ready[0], started_s + limits.wall_s)
     result = _verdict(verdict[0], started_s + limits.wall_s)
     os.close(verdict[0])
-    ended = _end(program), _end(tester)
+    ended = _end(candidate_pid), _end(tester_pid)
     _end_orphans()
     if problems:
         result = {"outcome": "not_confined", "detail": problems, "calls": 0}

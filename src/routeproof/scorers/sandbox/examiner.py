@@ -44,6 +44,7 @@ class Line:
             ProgramError: It has gone, or did not speak the protocol.
         """
         self.calls += 1
+        self.outcome = None
         ask = {
             "n": self.calls,
             "name": name,

@@ -77,13 +77,21 @@ class _Cell:
         self._asks = self._process.stdin.fileno()
         self._replies = self._process.stdout.fileno()
 
-    def run(self, message: dict[str, Any], wait_s: float) -> dict[str, Any]:
+    def run(self, job: Job, tier: Tier) -> dict[str, Any]:
         """One job's result.
 
         Raises:
             WireError: The cell has gone, or says nothing in time.
         """
-        send(self._asks, message)
+        limits = asdict(job.limits)
+        send(self._asks, {"program": job.program, "tier": tier, "limits": limits})
+        tests = {
+            "tests": job.tests,
+            "context": job.context,
+            "entry_points": job.entry_points,
+        }
+        send(self._asks, tests)
+        wait_s = job.limits.wall_s + GRACE_S
         if not select.select([self._replies], [], [], wait_s)[0]:
             raise WireError("the cell says nothing")
         return receive(self._replies)
@@ -144,9 +152,8 @@ class Pool:
 
     def _run_one(self, job: Job) -> Ran:
         cell = self._idle.get()
-        message = {**asdict(job), "tier": self.tier}
         try:
-            told = cell.run(message, job.limits.wall_s + GRACE_S)
+            told = cell.run(job, self.tier)
         except WireError as error:
             cell.end()
             cell = _Cell(self._is_apart)
