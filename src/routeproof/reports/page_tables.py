@@ -1,6 +1,6 @@
 """The tables of the page, section by section."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from routeproof.gates.facts import Arms, EqualityRow, MemoryRow, Row
 from routeproof.reports import figures
@@ -106,10 +106,7 @@ def _count(n: int | None) -> str:
 
 def _acceptance(judgement: Judgement) -> list[Titled]:
     acceptance = judgement.evidence.acceptance
-    overall = [
-        (name.replace("_", " "), figures.number(value, _share_unit(name)))
-        for name, value in acceptance.overall.items()
-    ]
+    overall = list(_measures(acceptance.overall))
     found = []
     if overall:
         table = number_table(("measure", "value"), overall, words=1)
@@ -128,8 +125,25 @@ def _acceptance(judgement: Judgement) -> list[Titled]:
     return found
 
 
+def _measures(overall: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
+    """Each measure with the interval that its ``_low`` and ``_high`` give."""
+    for name, value in overall.items():
+        if name.endswith(("_low", "_high")):
+            continue
+        unit = _share_unit(name)
+        low, high = overall.get(f"{name}_low"), overall.get(f"{name}_high")
+        ends = ""
+        if low is not None and high is not None:
+            ends = f" [{figures.number(low, unit)}, {figures.number(high, unit)}]"
+        yield name.replace("_", " "), figures.number(value, unit) + ends
+
+
 def _share_unit(name: str) -> str:
-    return "share" if name.endswith(("_rate", "_share", "coverage")) else ""
+    return (
+        "share"
+        if name.endswith(("_rate", "_rate_macro", "_share", "coverage", "waste"))
+        else ""
+    )
 
 
 def _resourceunit_of(row: MemoryRow) -> str:

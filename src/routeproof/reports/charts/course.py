@@ -60,7 +60,11 @@ def by_position(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
 def by_class(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
     """Acceptance rate of each class of cases."""
     rows = tables.get("by_class", ())
-    known = [row for row in rows if row.get("acceptance_rate") is not None]
+    known: list[Row] = [
+        {**row, "class": str(row.get("class")).replace("_", " ")}
+        for row in rows
+        if row.get("acceptance_rate") is not None
+    ]
     if not known:
         return None
     chart = (
@@ -111,12 +115,13 @@ def _outcome_figure(arm: str, bins: Sequence[TimeBin], end: float) -> Figure:
             "outcome": outcome,
             "ended": _group(outcome),
             "requests": count,
-            "order": _GROUPS.index(_group(outcome)),
+            "order": list(_GROUPS).index(_group(outcome)),
             "stage": each.phase,
         }
         for each in bins
         for outcome, count in sorted(each.outcomes.items())
     ]
+    seen = [group for group in _GROUPS if any(row["ended"] == group for row in rows)]
     chart = (
         alt.Chart(rows_of(rows))
         .transform_stack(
@@ -132,7 +137,7 @@ def _outcome_figure(arm: str, bins: Sequence[TimeBin], end: float) -> Figure:
             y=alt.Y("floor:Q").title("requests").axis(tickCount=3),
             y2=alt.Y2("top:Q"),
             color=alt.Color("ended:N").scale(
-                domain=list(_GROUPS), range=list(_GROUP_COLOURS)
+                domain=seen, range=[_GROUPS[group] for group in seen]
             ),
             tooltip=hover("from:Q", "to:Q", "stage:N", "outcome:N", "requests:Q"),
         )

@@ -105,17 +105,16 @@ def _course(key: str, title: str, says: str, unit: str, rows: Sequence[Row]) -> 
         x=alt.X("started:T").title(None),
         tooltip=hover("run:N", "started:T", "verdict:N", "value:Q", "low:Q", "high:Q"),
     )
-    value = alt.Y("value:Q").title(unit).scale(zero=False)
-    chart: Any = (
-        base.mark_line(color="var(--strong-line)", strokeWidth=1.5).encode(
-            y=value, detail=alt.Detail("workload:N")
-        )
-        + base.mark_rule(strokeWidth=2, opacity=0.5).encode(
+    value = alt.Y("value:Q").title(unit).scale(zero=unit == "percent")
+    chart: Any = base.mark_line(color="var(--strong-line)", strokeWidth=1.5).encode(
+        y=value, detail=alt.Detail("workload:N")
+    )
+    if any(row["low"] is not None and row["high"] is not None for row in rows):
+        chart += base.mark_rule(strokeWidth=2, opacity=0.5).encode(
             y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour
         )
-        + base.mark_point(filled=True, size=90, opacity=1).encode(
-            y=value, color=colour, shape=alt.Shape("verdict:N").scale(domain=seen)
-        )
+    chart += base.mark_point(filled=True, size=90, opacity=1).encode(
+        y=value, color=colour, shape=alt.Shape("verdict:N").scale(domain=seen)
     )
     return Figure(
         key=key,

@@ -66,7 +66,8 @@ def _forest(key: str, title: str, checks: Sequence[Check]) -> Figure:
         title=title,
         says="Difference in points, candidate minus baseline, with its interval. Left "
         "of zero is worse. The upright bar is the tolerance: a question passes when "
-        "its whole interval lies to the right of it.",
+        "its whole interval lies to the right of it; with a tolerance of zero, when "
+        "there are no more new failures than the control shows.",
         specification=drawn(_forest_chart(rows), height=30 * len(rows)),
         numbers=_forest_table(checks),
     )
