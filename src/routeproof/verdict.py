@@ -292,7 +292,10 @@ def _would_change(gates: Gates) -> tuple[str, ...]:
     for result in gates.values():
         if result.status is Status.PASSED or "not_speculative" in result.flags:
             continue
-        named = [c for c in result.checks if c.required and c.status is result.status]
+        lacking = {result.status}
+        if result.status is Status.INCONCLUSIVE:
+            lacking.add(Status.NOT_MEASURED)
+        named = [c for c in result.checks if c.required and c.status in lacking]
         if not named:
             lines.append(_reason(result))
         for check in named[:5]:

@@ -225,3 +225,10 @@ def test_a_lossy_change_may_have_another_distribution():
 
 def test_finding_no_difference_is_not_called_a_proof():
     assert "proves none" in sampled(0.4, 0.6).reason
+
+
+def test_pairs_that_neither_arm_answered_leave_a_question_open():
+    found = judged(a_quality_row(unanswered=150))
+    assert found.status is Status.INCONCLUSIVE
+    assert "150 pairs more were answered by neither arm" in found.reason
+    assert judged(a_quality_row(unanswered=3)).status is Status.PASSED

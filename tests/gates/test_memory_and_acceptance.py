@@ -51,6 +51,13 @@ def test_a_limit_without_a_measurement_is_never_a_pass():
     assert memory(has_telemetry=False).status is Status.NOT_MEASURED
 
 
+def test_a_gate_that_is_half_measured_says_what_is_lacking():
+    limit = MemorySpec(peak_bytes_ratio_max=1.05)
+    found = memory(limit, events=events(crashes=(0, 0)))
+    assert found.status is Status.INCONCLUSIVE
+    assert "nothing was sampled" in found.reason
+
+
 def leak(slope, low, soak_s=1800.0):
     row = a_row(
         per_hour=Arms(candidate=slope),

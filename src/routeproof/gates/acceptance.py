@@ -4,8 +4,8 @@ from routeproof.gates.correctness import tripped
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import Row
 from routeproof.gates.fold import gate_result
-from routeproof.gates.memory_stability import trend_checks
 from routeproof.gates.result import Check, GateResult, Status
+from routeproof.gates.staying_up import trend_checks
 
 ODD_CLASS = 0.5
 """A class whose extra tokens per pass are below this share of the whole is odd."""

@@ -58,6 +58,7 @@ def answered(question: Question, sides: Sides, rules: Rules) -> list[QualityRow]
         is_binary=is_binary,
         units=_units(pairs, both),
         missing=int(pairs.one().sum()),
+        unanswered=int((~pairs.left.known & ~pairs.right.known).sum()),
         means=_means(sides),
         losses=counts.losses if is_binary else None,
         gains=counts.gains if is_binary else None,

@@ -44,6 +44,7 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
         units: Independent cases or clusters compared.
         missing: Pairs of which one arm brought no score; ``answer`` counts each as a
             loss before it certifies.
+        unanswered: Pairs of which neither arm brought a score.
         losses: Units on which the candidate is worse (binary scores).
         control_difference: Control - baseline, the noise of the stack itself.
         adjusted_harm_p: Harm p-value after Holm over the screened slices.
@@ -58,6 +59,7 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
     is_binary: bool = True
     units: int = 0
     missing: int = 0
+    unanswered: int = 0
     means: Arms = Arms()
     losses: int | None = None
     gains: int | None = None

@@ -23,7 +23,7 @@ def gate_result(
     shown when nothing is open.
     """
     status = _status(checks)
-    first = next((c for c in _by_weight(checks) if c.status is status), None)
+    first = next(iter(_deciding(checks, status)), None)
     if status is Status.PASSED:
         reason = passed
     else:
@@ -48,6 +48,20 @@ def _status(checks: Sequence[Check]) -> Status:
     if all(status is Status.PASSED for status in required):
         return Status.PASSED
     return Status.INCONCLUSIVE
+
+
+def _deciding(checks: Sequence[Check], status: Status) -> list[Check]:
+    """The checks that make the status, the weightiest first.
+
+    A gate is also inconclusive when some of it passed and the rest was not measured.
+    """
+    ordered = _by_weight(checks)
+    found = [check for check in ordered if check.status is status]
+    if status is Status.INCONCLUSIVE:
+        unmeasured = [c for c in ordered if c.status is Status.NOT_MEASURED]
+        open_and_asked = [c for c in (*found, *unmeasured) if c.required]
+        return open_and_asked or found
+    return found
 
 
 def _by_weight(checks: Sequence[Check]) -> list[Check]:

@@ -4,6 +4,10 @@ from routeproof.gates.facts import QualityRow
 from routeproof.gates.result import Check, Status
 from routeproof.stats.interval import NonInferiority
 
+MOST_UNANSWERED = 0.05
+"""Share of pairs without a score on either arm above which a question stays open:
+what is wrong there may be wrong with the measurement."""
+
 
 def quality_check(row: QualityRow, alpha: float) -> Check:
     """The status of one question, with every number it rests on.
@@ -26,7 +30,8 @@ _Told = tuple[Status, str, tuple[str, ...]]
 def _unanswered(row: QualityRow) -> _Told:
     wanted = row.pairs_required
     tail = f" of the {wanted} required" if wanted else ""
-    reason = f"no pair{tail} could be scored"
+    lost = f", {row.unanswered} were answered by neither arm" if row.unanswered else ""
+    reason = f"no pair{tail} could be scored{lost}"
     return Status.INCONCLUSIVE, reason, ()
 
 
@@ -39,6 +44,9 @@ def _decide(row: QualityRow, answer: NonInferiority, alpha: float) -> _Told:
         return Status.INCONCLUSIVE, reason, notes
     if answer.decision != "certified":
         return Status.INCONCLUSIVE, _undecided(row, answer), notes
+    if row.unanswered > MOST_UNANSWERED * (row.units + row.unanswered):
+        reason = f"{row.unanswered} pairs more were answered by neither arm"
+        return Status.INCONCLUSIVE, reason, notes
     if answer.harm_p_value is not None and answer.harm_p_value <= alpha:
         return Status.PASSED, "worse, within tolerance", (*notes, "worse")
     return Status.PASSED, "within tolerance", notes
