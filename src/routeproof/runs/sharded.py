@@ -21,10 +21,11 @@ from routeproof.records.manifest import StageDone
 from routeproof.records.record import Arm
 from routeproof.records.store import RunFolder
 from routeproof.runs.blocks import Plan
-from routeproof.runs.conduct import Conducted, Progress, origin_of
 from routeproof.runs.job import write_job
 from routeproof.runs.logbook import Logbook, merge_shards
+from routeproof.runs.progress import Conducted, Progress
 from routeproof.runs.request import Target
+from routeproof.runs.session import origin_of
 from routeproof.runs.shard import dead_shards, mark_dead
 from routeproof.runs.worker import Told
 
@@ -60,7 +61,7 @@ async def conduct_sharded(
         dead = dead_shards(folder.barrier_path)
         gone = {i: (at - zero_wall_s, words) for i, (at, words) in dead.items()}
         merge_shards(folder, shards, gone)
-    stages = _stages(plan, folder)
+    stages = stages_done(plan, folder)
     for done in stages:
         Logbook(folder).note_stage(done)
     sent = folder.done_request_ids() - before
@@ -153,7 +154,8 @@ def _place(told: Told) -> tuple[str, str]:
     return told.phase, told.level
 
 
-def _stages(plan: Plan, folder: RunFolder) -> list[StageDone]:
+def stages_done(plan: Plan, folder: RunFolder) -> list[StageDone]:
+    """The stages of a plan as the records in the folder tell them."""
     recorded: dict[tuple[str, str], int] = {}
     spans: dict[tuple[str, str], tuple[float, float]] = {}
     numbers = {b.number: (s.phase, s.level) for s in plan.stages for b in s.blocks}
