@@ -15,6 +15,7 @@ import uvloop
 from routeproof.engines.embedded import Progress as Download
 from routeproof.errors import ConfigError, EngineError, StoredRunError
 from routeproof.gates.result import Status
+from routeproof.jobs.agreed import check_questions
 from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.judge import judge
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
@@ -93,6 +94,7 @@ def qualify(
     """
     proof = load_proof(proof_path, environ=os.environ)
     cases = load_cases(proof.workload, proof_path.parent)
+    check_questions(proof, cases)
     run = _Run(proof, cases, options or Options(), listener or Listener())
     folder = run.open(proof_path, out)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
