@@ -11,6 +11,7 @@ from routeproof.workloads.arrivals import arrival_offsets_s, closed_offsets_s
 kinds = st.sampled_from(["constant", "poisson", "gamma"])
 
 
+@pytest.mark.slow
 @given(
     kind=kinds,
     rate=st.floats(0.1, 500),
@@ -29,6 +30,7 @@ def test_offsets_are_absolute_ascending_and_the_same_for_a_seed(
     assert np.array_equal(offsets, again)
 
 
+@pytest.mark.slow
 @given(kind=kinds, rate=st.floats(0.5, 200), duration=st.floats(0.1, 20))
 def test_a_duration_ends_the_stage_and_does_not_change_what_comes_before(
     kind, rate, duration

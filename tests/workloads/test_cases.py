@@ -120,6 +120,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     reference=json_values,
     parameters=st.dictionaries(st.text(max_size=3), json_values, max_size=3),

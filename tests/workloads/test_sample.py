@@ -20,6 +20,7 @@ def cases_of(sizes):
 sizes = st.dictionaries(st.sampled_from("abcde"), st.integers(1, 40), min_size=1)
 
 
+@pytest.mark.slow
 @given(sizes=sizes, n=st.integers(1, 150), seed=st.integers(0, 2**32))
 def test_every_class_keeps_its_share_and_the_order_stays(sizes, n, seed):
     cases = cases_of(sizes)
@@ -40,6 +41,7 @@ def set_of(part):
     return Ids()
 
 
+@pytest.mark.slow
 @given(sizes=sizes, data=st.data())
 def test_minimums_are_kept(sizes, data):
     at_least = {k: data.draw(st.integers(0, v)) for k, v in sizes.items()}

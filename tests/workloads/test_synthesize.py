@@ -21,6 +21,7 @@ def words(text):
     return text.split()
 
 
+@pytest.mark.slow
 @given(n=st.integers(0, 300), more=st.integers(0, 50), seed=st.integers(0, 999))
 def test_filler_has_the_length_asked_for_and_grows_at_its_end(n, more, seed):
     short, long = filler(n, (seed, 1)), filler(n + more, (seed, 1))
@@ -28,6 +29,7 @@ def test_filler_has_the_length_asked_for_and_grows_at_its_end(n, more, seed):
     assert long.startswith(short)
 
 
+@pytest.mark.slow
 @given(
     shared=st.integers(0, 4),
     block=st.integers(1, 40),

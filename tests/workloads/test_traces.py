@@ -111,6 +111,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(rows=rows)
 def test_a_trace_written_reads_back_equal(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("trace") / "t.jsonl"
