@@ -142,6 +142,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["timings", "metrics", "choices"]), JSON))
 def test_any_body_gives_counts_that_are_not_negative(body):
     for engine in ADAPTERS.values():

@@ -71,6 +71,7 @@ def test_labels_with_commas_and_quotes_are_read():
     assert info_labels(page, "x_info") == {"a": "1,2", "b": 'say \\"hi\\"', "c": "}"}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 def test_any_text_reads_as_some_page(text):
     for engine in ADAPTERS.values():
@@ -78,6 +79,7 @@ def test_any_text_reads_as_some_page(text):
         assert all(math.isfinite(value) for value in counters.values.values())
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=5))
 def test_a_sum_over_replicas_is_the_sum_of_the_replicas(values):
     page = "".join(f'new_total{{engine="{i}"}} {v!r}\n' for i, v in enumerate(values))

@@ -48,6 +48,7 @@ def test_a_template_needs_a_model_and_a_known_engine():
     assert "{options}" in launch_for(a_route(engine=EngineSpec(name="trtllm"))).command
 
 
+@pytest.mark.slow
 @given(st.integers(1, 32), st.sampled_from(["vllm", "sglang", "llama.cpp"]))
 def test_a_changed_draft_length_reads_back(draft_tokens, engine):
     route = a_route(engine=EngineSpec(name=engine), speculation=speculation())

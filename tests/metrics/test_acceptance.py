@@ -123,6 +123,7 @@ def test_the_shape_of_a_draft_follows_from_its_method(method, topk, topology):
     assert topology_of(method, topk) == topology
 
 
+@pytest.mark.slow
 @given(HISTOGRAMS)
 def test_a_true_histogram_satisfies_every_identity(hist):
     k = len(hist) - 1
@@ -365,6 +366,7 @@ def test_more_tokens_a_pass_than_drafts_allow_are_noticed():
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=20))
 def test_repetitions_are_counted_in_the_order_of_time(sent):
     case = np.array([c for c, _ in sent], dtype=np.int64)

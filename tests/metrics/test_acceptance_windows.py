@@ -80,6 +80,7 @@ def test_gauges_are_not_counted_and_a_busy_end_is_noted():
         window([before])
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8))
 def test_growth_over_steps_is_the_growth_over_the_whole(steps):
     totals = [sum(steps[:i]) for i in range(len(steps) + 1)]

@@ -116,6 +116,7 @@ def test_what_a_draft_does_not_say_is_no_mismatch():
     assert alignment_problems(facts(), silent) == ()
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 3), max_size=6), st.lists(st.integers(0, 3), max_size=6))
 def test_the_first_difference_is_the_first(one, other):
     at = first_difference(one, other)
@@ -165,6 +166,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path, content, says):
         read_header(path)
 
 
+@pytest.mark.slow
 @given(st.integers(24, 400))
 def test_a_cut_gguf_is_refused_wherever_it_is_cut(tmp_path_factory, size):
     folder = tmp_path_factory.mktemp("gguf")

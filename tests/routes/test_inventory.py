@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from route_specs import a_route, launched, said, speculation
@@ -103,6 +104,7 @@ def test_methods_without_a_draft_model():
     assert not is_draft_free("eagle3")
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["weights", "kv_cache", "speculation.method", "model", "x_tokens"]),
     st.text("abcdefFP8_-. /0123", max_size=12),
