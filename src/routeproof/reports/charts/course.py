@@ -12,13 +12,12 @@ from routeproof.reports.tables import ARMS, Table, of_rows
 
 _KINDS = ("marginal", "conditional")
 _OUTCOME_GROUPS = {"completed": "completed", "truncated": "truncated"}
-_GROUPS = ("completed", "truncated", "refused or empty", "failed")
-_GROUP_COLOURS = (
-    "var(--fill)",
-    "var(--inconclusive)",
-    "var(--violet)",
-    "var(--failed)",
-)
+_GROUPS = {
+    "completed": "var(--fill)",
+    "truncated": "var(--inconclusive)",
+    "refused or empty": "var(--violet)",
+    "failed": "var(--failed)",
+}
 
 
 def by_position(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
