@@ -214,7 +214,7 @@ def _schema(body: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def _measured(text: str, block_tokens: int) -> tuple[int, tuple[int, ...]]:
     """Tokens of a prompt, and hashes of its prefixes, one per whole block."""
     pieces = tokens.split(text)

@@ -149,7 +149,7 @@ class Writer:
         return pieces, "tool_calls" if said.calls and not stopped else "stop"
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _pieces(kind: Kind, text: str, call: int = -1) -> tuple[Piece, ...]:
     return tuple(Piece(kind, token, call) for token in tokens.split(text))
 

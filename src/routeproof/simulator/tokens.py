@@ -14,9 +14,19 @@ _PIECE = re.compile(
 )
 
 
-@lru_cache(maxsize=8192)
+REMEMBERED_CHARACTERS = 2000
+"""Longer texts are split each time they come, so that memory stays small."""
+
+
 def split(text: str) -> tuple[str, ...]:
     """Tokens of a text, in order; ``"".join(split(text)) == text``."""
+    if len(text) > REMEMBERED_CHARACTERS:
+        return tuple(_PIECE.findall(text))
+    return _split(text)
+
+
+@lru_cache(maxsize=8192)
+def _split(text: str) -> tuple[str, ...]:
     return tuple(_PIECE.findall(text))
 
 
