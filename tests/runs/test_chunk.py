@@ -55,11 +55,13 @@ plain = st.text(min_size=1, max_size=5).map(
 @given(
     events=st.lists(st.one_of(plain, plain, plain, payloads), max_size=12),
     cuts=st.lists(st.integers(1, 900), max_size=6),
+    lost=st.sampled_from([0, 0, 0, 1, 2, 3, 9, 40]),
     end=st.sampled_from([None, ("cut_short", "reset")]),
 )
 @settings(max_examples=150, deadline=None)
-def test_both_ways_read_the_same(events, cuts, end):
+def test_both_ways_read_the_same(events, cuts, lost, end):
     body = "".join(f"data: {e}\n\n" for e in events).encode()
+    body = body[: len(body) - lost]
     edges = sorted({0, len(body), *(c for c in cuts if c < len(body))})
     reads = [
         (10 * i, body[a:b])

@@ -68,8 +68,9 @@ def read_usual(
     breaks = np.flatnonzero(np.frombuffer(body, np.uint8) == _LF)
     ends = breaks[::2]
     is_usual = (
-        len(breaks) % 2 == 0
-        and breaks[-1:] == len(body) - 1
+        len(breaks) > 0
+        and len(breaks) % 2 == 0
+        and breaks[-1] == len(body) - 1
         and np.array_equal(ends + 1, breaks[1::2])
         and body.count(_BETWEEN) == len(ends) - 1
     )
