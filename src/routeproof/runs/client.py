@@ -12,36 +12,15 @@ import asyncio
 import ssl
 from dataclasses import dataclass
 from time import monotonic_ns
-from typing import cast
 from urllib.parse import urlsplit
-
-import httptools
 
 from routeproof.engines.endpoint import Endpoint
 from routeproof.runs.capture import Capture, FailureKind
+from routeproof.runs.connection import Connection, Limits
+
+__all__ = ["Client", "Limits"]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Deadlines and bounds of one request.
-
-    Attributes:
-        connect_s: For the TCP connection and the TLS handshake.
-        first_byte_s: From dispatch to the first byte; ``None`` = no own deadline.
-        total_s: From dispatch to the end.
-        response_bytes: A longer response, head included, is given up.
-        keep_idle_s: A connection that was idle for longer is not used again: servers
-            close theirs after 5 s (uvicorn, llama-server), and a race with that would
-            look like a failure of the engine.
-    """
-
-    connect_s: float = 10.0
-    first_byte_s: float | None = None
-    total_s: float = 120.0
-    response_bytes: int = 64 << 20
-    keep_idle_s: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +68,8 @@ class Client:
         self.replaced = 0
         self.keeps_alive = True
         self._address = _Address.of(endpoint)
-        self._idle: list[_Connection] = []
-        self._all: set[_Connection] = set()
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
 
     async def open(self, n: int) -> None:
         """Have ``n`` idle connections ready, so that none is opened on the clock.
@@ -102,7 +81,7 @@ class Client:
         if missing > 0:
             made = [self._connect() for _ in range(missing)]
             for result in await asyncio.gather(*made, return_exceptions=True):
-                if isinstance(result, _Connection):
+                if isinstance(result, Connection):
                     self._idle.append(result)
                 elif not isinstance(result, OSError | TimeoutError):
                     raise result
@@ -140,7 +119,7 @@ class Client:
 
     @staticmethod
     async def _exchange(
-        connection: "_Connection", request: bytes, capture: Capture
+        connection: Connection, request: bytes, capture: Capture
     ) -> None:
         try:
             await connection.exchange(request, capture)
@@ -156,7 +135,7 @@ class Client:
         while self._all:
             await asyncio.sleep(0)
 
-    def _take_idle(self) -> "_Connection | None":
+    def _take_idle(self) -> Connection | None:
         oldest_ns = monotonic_ns() - int(self.limits.keep_idle_s * 1e9)
         while self._idle:
             connection = self._idle.pop()
@@ -172,21 +151,24 @@ class Client:
                 connection.drop()
         self._idle = [c for c in self._idle if not c.closed]
 
-    async def _connect(self) -> "_Connection":
+    def _new_connection(self) -> Connection:
+        return Connection(self.limits, self._all, self._came_back)
+
+    async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
         address = self._address
         name = address.host if address.tls else None
         async with asyncio.timeout(self.limits.connect_s):
             if address.unix_socket:
                 _, connection = await loop.create_unix_connection(
-                    lambda: _Connection(self),
+                    self._new_connection,
                     address.unix_socket,
                     ssl=address.tls,
                     server_hostname=name,
                 )
             else:
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(self),
+                    self._new_connection,
                     address.host,
                     address.port,
                     ssl=address.tls,
@@ -203,179 +185,12 @@ class Client:
             return "timeout", f"no connection to {where} in {self.limits.connect_s:g} s"
         return "connection_error", f"cannot connect to {where}: {error}"
 
-    def _came_back(self, connection: "_Connection") -> None:
+    def _came_back(self, connection: Connection) -> None:
         connection.answers += 1
         if self.keeps_alive:
             self._idle.append(connection)
         else:
             connection.drop()
-
-
-class _Connection(asyncio.Protocol):
-    """One connection; at most one request at a time."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.closed = False
-        self.answers = 0
-        self.idle_since_ns = monotonic_ns()
-        self._limit_bytes = client.limits.response_bytes
-        self._capture: Capture | None = None
-        self._done: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._now_ns = 0
-
-    # -- the request ---------------------------------------------------------------
-
-    async def exchange(self, request: bytes, capture: Capture) -> None:
-        loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpResponseParser(self)
-        self._until_close = False
-        self._done = loop.create_future()
-        self._capture = capture
-        self._arm(loop, capture)
-        if self.closed:
-            self._finish(("connection_error", "the connection was closed"))
-        else:
-            self._transport.write(request)
-            capture.sent_ns = monotonic_ns()
-        await self._done
-
-    def _arm(self, loop: asyncio.AbstractEventLoop, capture: Capture) -> None:
-        limits = self.client.limits
-        spent_s = (monotonic_ns() - capture.dispatched_ns) / 1e9
-        first_s = limits.first_byte_s
-        if first_s is not None and first_s < limits.total_s:
-            self._timer = loop.call_later(first_s - spent_s, self._first_is_due)
-        else:
-            self._timer = loop.call_later(limits.total_s - spent_s, self._all_is_due)
-
-    def _first_is_due(self) -> None:
-        capture, limits = self._capture, self.client.limits
-        if capture is None or limits.first_byte_s is None:
-            return
-        if capture.first_byte_ns:
-            left_s = limits.total_s - (monotonic_ns() - capture.dispatched_ns) / 1e9
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(left_s, self._all_is_due)
-        else:
-            words = f"no answer within {limits.first_byte_s:g} s"
-            self.give_up("timeout", words)
-
-    def _all_is_due(self) -> None:
-        self.give_up("timeout", f"not finished within {self.client.limits.total_s:g} s")
-
-    def give_up(self, kind: FailureKind, words: str) -> None:
-        self._finish((kind, words))
-        self.drop()
-
-    def drop(self) -> None:
-        self.closed = True
-        self._transport.abort()
-
-    def _finish(self, failure: tuple[FailureKind, str] | None) -> None:
-        capture, done = self._capture, self._done
-        if capture is None or done is None:
-            return
-        self._capture = None
-        capture.end_ns = monotonic_ns() if failure else self._now_ns
-        capture.failure = failure
-        if self._timer is not None:
-            self._timer.cancel()
-        if not done.done():
-            done.set_result(None)
-
-    # -- the socket ----------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio.Transport.
-        self._transport = cast(asyncio.Transport, transport)
-        self.client._all.add(self)
-
-    def data_received(self, data: bytes) -> None:
-        now = monotonic_ns()
-        capture = self._capture
-        if capture is None:
-            self.drop()
-            return
-        self._now_ns = now
-        if not capture.first_byte_ns:
-            capture.first_byte_ns = now
-        capture.size_bytes += len(data)
-        if capture.size_bytes > self._limit_bytes:
-            words = f"the response is longer than {self._limit_bytes} bytes"
-            self.give_up("invalid_response", words)
-            return
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self.give_up("invalid_response", f"not HTTP: {error}")
-
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.closed = True
-        self.client._all.discard(self)
-        capture = self._capture
-        if capture is None:
-            return
-        if self._until_close and exc is None:
-            self._now_ns = monotonic_ns()
-            self._finish(None)
-        elif capture.status:
-            words = str(exc or "the server closed the connection mid-response")
-            self._finish(("cut_short", words))
-        else:
-            words = str(exc or "the server closed the connection without an answer")
-            self._finish(("connection_error", words))
-
-    def resume_writing(self) -> None:
-        if self._capture is not None:
-            self._capture.sent_ns = monotonic_ns()
-
-    # -- the response, called by httptools ------------------------------------------
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self._capture is not None:
-            text = value.decode("latin-1")
-            self._capture.headers.append((name.decode("latin-1").lower(), text))
-
-    def on_headers_complete(self) -> None:
-        capture = self._capture
-        if capture is None:
-            return
-        status = self._parser.get_status_code()
-        if 100 <= status < 200:
-            capture.headers.clear()
-            return
-        capture.status = status
-        framed = capture.header("transfer-encoding") or capture.header("content-length")
-        self._until_close = framed is None
-
-    def on_body(self, body: bytes) -> None:
-        capture = self._capture
-        if capture is None:
-            return
-        stamps = capture.stamps
-        if stamps and stamps[-1] == self._now_ns:
-            capture.pieces[-1] += body
-        else:
-            stamps.append(self._now_ns)
-            capture.pieces.append(body)
-
-    def on_message_complete(self) -> None:
-        capture = self._capture
-        if capture is None or not capture.status:
-            return
-        keep = self._parser.should_keep_alive()
-        self._finish(None)
-        self.idle_since_ns = self._now_ns
-        if keep and not self.closed:
-            self.client._came_back(self)
-        else:
-            self.closed = True
-            self._transport.close()
 
 
 def _died_in_silence(capture: Capture) -> bool:
