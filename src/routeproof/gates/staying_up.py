@@ -54,6 +54,7 @@ def preemption_checks(row: MemoryRow | None, evidence: Evidence) -> list[Check]:
 
 
 def event_checks(evidence: Evidence) -> list[Check]:
+    """One check for each kind of event that was counted on the candidate."""
     counts: dict[tuple[str, str], float] = {}
     for row in evidence.stability.events:
         value = row.get("count")

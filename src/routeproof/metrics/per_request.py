@@ -101,8 +101,9 @@ def with_served(records: Records) -> Records:
 
 def request_keys(ids: NDArray[np.object_]) -> Column:
     """52 bits of each id: joins scores to requests without keeping the texts."""
-    known = np.fromiter((each is not None for each in ids), np.bool_, len(ids))
-    return Column(_numbers(_digest(each or "") for each in ids), known)
+    listed = ids.tolist()
+    known = np.fromiter((each is not None for each in listed), np.bool_, len(listed))
+    return Column(_numbers(_digest(each or "") for each in listed), known)
 
 
 def chunk_gaps(records: Records, groups: Codes, count: int) -> list[LogHistogram]:

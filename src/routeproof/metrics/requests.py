@@ -175,11 +175,13 @@ def _joined_codes(name: str, parts: list[dict[str, Codes]], sizes: list[int]) ->
 
 
 def _coded(texts: NDArray[np.object_], places: dict[str, int]) -> Codes:
-    codes = (
-        -1 if text is None else places.setdefault(text, len(places))
-        for text in texts.tolist()
-    )
-    return np.fromiter(codes, dtype=np.int32, count=len(texts))
+    listed = texts.tolist()
+    for text in dict.fromkeys(listed):
+        if text is not None:
+            places.setdefault(text, len(places))
+    lookup: dict[str | None, int] = {None: -1}
+    lookup.update(places.items())
+    return np.fromiter(map(lookup.__getitem__, listed), np.int32, len(listed))
 
 
 def code(texts: NDArray[np.object_]) -> Labels:
