@@ -13,6 +13,8 @@ from routeproof.workloads.cases import case_line, case_problem, decode_case
 from routeproof.workloads.importers.retrieval import read_qrels
 from routeproof.workloads.importers.table import IMPORTERS
 
+LM_EVAL = "client_results/lm_eval/baseline-q4_1"
+
 SETS = {
     "gsm8k": ("gsm8k/test.jsonl", 1319),
     "humaneval": ("humaneval/HumanEval.jsonl", 164),
@@ -28,6 +30,7 @@ SETS = {
     "nq-open": ("nq_open/dev.jsonl", 3610),
     "xquad": ("xquad_multilingual/qa.jsonl", 800),
     "longfact": ("longfact/prompts.jsonl", 456),
+    "lm-eval-cases": (f"{LM_EVAL}/samples_xquad_en_mini.jsonl", 24),
 }
 
 
@@ -326,3 +329,46 @@ def a_set(tmp_path, qrels):
 def test_a_retrieval_set_whose_parts_do_not_fit_is_refused(tmp_path, qrels, said):
     with pytest.raises(ConfigError, match=said):
         IMPORTERS["reranking"].of(a_set(tmp_path, qrels))
+
+
+def test_a_log_of_lm_eval_asks_the_same_prompts_again():
+    case = imported("lm-eval-cases").cases[0]
+    assert [m["role"] for m in case.messages] == ["user"]
+    assert case.parameters == {"max_tokens": 40, "stop": ["\n\n"]}
+    assert case.scorers == ("contains", "exact_match")
+    assert score(case, f"It was {case.reference}.").value == 1
+
+
+def test_documents_ranked_by_likelihood_are_left_out_and_counted(tmp_path):
+    row = {
+        "doc_id": 3,
+        "target": "1",
+        "metrics": ["acc"],
+        "arguments": {"gen_args_0": {"arg_0": "The sky is", "arg_1": " blue"}},
+    }
+    generated = json.loads(json.dumps(row))
+    generated["arguments"]["gen_args_0"]["arg_1"] = {"until": "."}
+    result = IMPORTERS["lm-eval-cases"].of(jsonl(tmp_path, row, generated))
+    assert list(result.left_out.values()) == [1]
+    (case,) = result.cases
+    assert (case.prompt, case.parameters["stop"]) == ("The sky is", ["."])
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "scorer"),
+    [
+        ("2025-05-12T20-28-13-04-00_popularity.json", 3, "contains"),
+        ("2025-05-12T20-28-26-04-00_security-guide.json", 3, "degeneration"),
+        ("mmlu-summary-choices.eval", 1, "choice"),
+        ("log_read_sample.eval", 1, "contains"),
+    ],
+)
+def test_an_inspect_log_asks_the_same_prompts_again(name, n, scorer):
+    cases = imported("inspect-cases", f"inspect_logs/{name}").cases
+    assert len(cases) == n
+    assert {case.scorers[0] for case in cases} == {scorer}
+    assert all(m["role"] != "assistant" for c in cases for m in c.messages)
+    assert "attachment://" not in str(cases)
+    if scorer != "degeneration":
+        answer = cases[0].reference
+        assert score(cases[0], f"ANSWER: {answer}").value == 1

@@ -32,6 +32,8 @@ FILES = {
     "nq-open": "nq_open/dev.jsonl",
     "xquad": "xquad_multilingual/qa.jsonl",
     "longfact": "longfact/prompts.jsonl",
+    "lm-eval-cases": "client_results/lm_eval/baseline-q4_1/samples_xquad_en_mini.jsonl",
+    "inspect-cases": "inspect_logs/2025-05-12T20-28-13-04-00_popularity.json",
 }
 ODD = [None, 3, -1, 1.5, "x", "", [], {}, [1], {"a": 1}, True, ["a"], [[]], [{}]]
 DEPTH = 6

@@ -13,6 +13,7 @@ from routeproof.workloads.importers.gsm8k import gsm8k
 from routeproof.workloads.importers.ifeval import ifeval
 from routeproof.workloads.importers.json_schemas import jsonschemabench
 from routeproof.workloads.importers.lines import Imported
+from routeproof.workloads.importers.logs import inspect_cases, lm_eval_cases
 from routeproof.workloads.importers.openai_chat import openai_chat
 from routeproof.workloads.importers.programs import humaneval, mbpp
 from routeproof.workloads.importers.promptfoo import promptfoo
@@ -52,5 +53,7 @@ IMPORTERS: dict[str, Importer] = {
     "xquad": Importer(xquad, "JSONL rows", "contains"),
     "longfact": Importer(longfact, "JSONL", "degeneration, a judge"),
     "openai-chat": Importer(openai_chat, "JSONL", "what the rows hold"),
+    "lm-eval-cases": Importer(lm_eval_cases, "samples_*.jsonl", "its metrics"),
+    "inspect-cases": Importer(inspect_cases, ".eval or .json", "its scorers"),
     "promptfoo": Importer(promptfoo, "YAML", "its assertions"),
 }

@@ -1,5 +1,6 @@
 """Logs of Inspect: the zip ``.eval`` or the one ``.json``. A score may be missing."""
 
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from routeproof.workloads.results.result import Measured, Result, Sample, digest
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": None}
 """Inspect's values: correct, incorrect, partial, no answer."""
 
+ATTACHMENT = re.compile(r"attachment://([0-9a-f]{8,})")
+"""Where a long text was moved to the sample's ``attachments``."""
+
 MAX_MEMBER_BYTES = 256 * 1024 * 1024
 
 
@@ -24,7 +28,7 @@ def inspect_log(path: Path) -> tuple[Result, ...]:
     A sample without a score is kept with the value ``None`` and the reason, so that
     it stays in every denominator; a run that did not end well is named as a fault.
     """
-    header, samples = _read(path)
+    header, samples = read_log(path)
     evaluated = header.get("eval")
     if not isinstance(evaluated, dict) or "task" not in evaluated:
         raise FormatError("not a log of Inspect: no `eval.task`", path=path)
@@ -60,7 +64,13 @@ def _conditions(evaluated: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _read(path: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+def read_log(path: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Header and samples of an Inspect log, zip or JSON.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        FormatError: It is no such log.
+    """
     if path.suffix == ".eval":
         return _read_zip(path)
     whole = _decode(read_text(path).encode(), path)
@@ -150,7 +160,13 @@ def _answer(sample: Mapping[str, Any]) -> str | None:
     content = mapping(choices[0].get("message")).get("content")
     if isinstance(content, list):
         content = "".join(str(part.get("text", "")) for part in objects(content))
-    return content if isinstance(content, str) else None
+    return attached(content, sample) if isinstance(content, str) else None
+
+
+def attached(said: str, sample: Mapping[str, Any]) -> str:
+    """A text of a sample with its attachments put back in place."""
+    kept = mapping(sample.get("attachments"))
+    return ATTACHMENT.sub(lambda m: text(kept.get(m[1])) or m[0], said)
 
 
 def _measured(header: Mapping[str, Any]) -> tuple[Measured, ...]:
