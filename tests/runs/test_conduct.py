@@ -18,6 +18,7 @@ from fakes.openai_server import (
     serving,
     serving_in_thread,
 )
+from record_cases import a_manifest
 from run_cases import a_target, a_workload, run, some_cases
 from run_driver import main as resume
 from run_driver import the_plan
@@ -166,6 +167,42 @@ def test_a_folder_that_cannot_be_written_stops_the_run(tmp_path):
 
     with pytest.raises(StoredRunError, match="cannot write"):
         carry_out(tmp_path / "r", plan, script)
+
+
+def test_a_server_that_cannot_be_asked_for_usage_is_not_asked_by_any_arm(tmp_path):
+    path = tmp_path / "r"
+
+    def fussy(seen):
+        if "stream_options" in seen.json:
+            return json_reply({"error": "unknown field stream_options"}, 400)
+        return chat_stream(with_usage=False)
+
+    plan = build_plan(some_cases(6), a_workload(load={"warmup_requests": 2}))
+
+    async def go():
+        async with serving(chat_stream()) as one, serving(fussy) as two:
+            targets = {"baseline": a_target(one.url), "candidate": a_target(two.url)}
+            folder = RunFolder.create(path)
+            folder.write_manifest(a_manifest())
+            await conduct(plan, targets, folder)
+            return one, two
+
+    one, _ = run(go())
+    phases = column(path, "phase")
+    ends = Counter(zip(phases, column(path, "outcome"), strict=True))
+    assert set(ends) == {
+        ("warmup", "completed"),
+        ("warmup", "http_error"),
+        ("quality", "completed"),
+    }
+    measured = [s for s in one.seen if "/quality/" in s.request_id]
+    assert measured and all("stream_options" not in s.json for s in measured)
+    notes = RunFolder.open(path).read_manifest().health.notes
+    assert any("refuses `stream_options`" in note for note in notes)
+    longer = build_plan(some_cases(8), a_workload(load={"warmup_requests": 2}))
+    _, resumed, _ = carry_out(path, longer, fussy, open_again=True)
+    assert resumed.seen
+    assert all("stream_options" not in s.json for s in resumed.seen)
 
 
 def test_progress_counts_up_to_the_plan(tmp_path):

@@ -37,6 +37,20 @@ class Logbook:
         """Whether a block that runs by the clock is known to be whole."""
         return block in self._blocks
 
+    def recall(self, name: str) -> str | None:
+        """What an earlier part of the run, or this one, wrote under ``notes``."""
+        if not self._exists:
+            return None
+        found = self._folder.read_manifest().notes.get(name)
+        return found if isinstance(found, str) else None
+
+    def remember(self, name: str, value: str) -> None:
+        """Write a fact under ``notes``, so that a resumed run knows it."""
+        if self._exists and self._alone:
+            manifest = self._folder.read_manifest()
+            notes = {**manifest.notes, name: value}
+            self._folder.write_manifest(replace(manifest, notes=notes))
+
     def note_block(self, block: int) -> None:
         """A block that runs by the clock is whole, its records are on disk."""
         self._blocks.add(block)

@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import replace
 from time import monotonic_ns
 
 from routeproof.records.manifest import StageDone, Threshold
@@ -26,6 +27,7 @@ from routeproof.runs.watch import Watch
 
 FLUSH_EVERY_S = 2.0
 TICK_S = 0.25
+_REFUSED = "usage_refused_by"
 
 
 class Session:
@@ -44,7 +46,7 @@ class Session:
         self._progress = progress
         self._shard = shard
         self._plan = plan
-        self._routes = routes
+        self._routes = dict(routes)
         self._folder = folder
         self._done = folder.done_request_ids()
         self.tally = Tally(plan, self._done)
@@ -57,6 +59,8 @@ class Session:
         self._backlog = Backlog(origin, self._take)
         self._watch = Watch()
         self._logbook = Logbook(folder, before, alone=self._shard.count == 1)
+        self._refused_by = self._logbook.recall(_REFUSED)
+        self._drop_usage()
         self._sampler = Sampler(_apart(routes), folder, origin, open_nvml())
 
     def enter(self, stage: Stage) -> None:
@@ -117,6 +121,7 @@ class Session:
             self._sampler.keep_sampling(arm, every_s=self._sample_every_s()),
         )
         self._backlog.drain()
+        self._drop_usage()
         self._watch.leave(block, client.opened - opened)
         await self._sample(arm)
         gc.collect()
@@ -167,7 +172,29 @@ class Session:
         self._flushed_s = now_s
         return True
 
+    def _drop_usage(self) -> None:
+        """Ask no arm for usage once a server refused to be asked.
+
+        Seen in the warm-up, before anything is measured, and done for all arms: they
+        must get the same requests.
+        """
+        if self._refused_by is None or not self._routes["baseline"].ask_usage:
+            return
+        self._routes = {
+            arm: replace(target, ask_usage=False)
+            for arm, target in self._routes.items()
+        }
+        self._logbook.remember(_REFUSED, self._refused_by)
+        self._watch.note(
+            f"{self._refused_by} refuses `stream_options`: no arm is asked for usage, "
+            "and output tokens are unknown unless the server tells them unasked"
+        )
+
     def _take(self, record: Record, capture: Capture) -> None:
+        answer = record.answer
+        if answer.outcome == "http_error" and "stream_options" in (answer.error or ""):
+            if record.key.phase == "warmup":
+                self._refused_by = record.key.arm
         self._folder.append((record,))
         self._watch.see(record, capture)
         self._stage_done += 1
@@ -198,11 +225,11 @@ class Session:
                 yield planned
 
     def _client(self, target: Target) -> Client:
-        found = self._clients.get(id(target))
+        found = self._clients.get(id(target.endpoint))
         if found is None:
             total_s = self._plan.workload.load.request_timeout_s
             found = Client(target.endpoint, Limits(total_s=total_s))
-            self._clients[id(target)] = found
+            self._clients[id(target.endpoint)] = found
         return found
 
     def _report(self, block: Block) -> None:

@@ -65,6 +65,7 @@ class Watch:
         self._levels: dict[str, _Level] = {}
         self._sent: list[tuple[float, float]] = []
         self._began = (0.0, 0.0)
+        self._notes: list[str] = []
         self.intermediaries: dict[str, set[str]] = {}
 
     def enter(self) -> None:
@@ -135,9 +136,13 @@ class Watch:
             if place.split("/")[1] != "warmup"
         }
 
+    def note(self, sentence: str) -> None:
+        """Keep something that explains the run."""
+        self._notes.append(sentence)
+
     def notes(self) -> list[str]:
-        """What servers and proxies said of themselves, per arm."""
-        return [
+        """What was noted, and what proxies said of themselves, per arm."""
+        return self._notes + [
             f"{arm}: answers passed through {', '.join(sorted(names))}"
             for arm, names in sorted(self.intermediaries.items())
             if names
