@@ -372,3 +372,20 @@ def test_an_inspect_log_asks_the_same_prompts_again(name, n, scorer):
     if scorer != "degeneration":
         answer = cases[0].reference
         assert score(cases[0], f"ANSWER: {answer}").value == 1
+
+
+def test_bfcl_is_read_as_it_is_published_with_its_answers_apart(tmp_path):
+    row = {
+        "id": "simple_1",
+        "question": [[{"role": "user", "content": "Area of 3 by 4?"}]],
+        "function": {"name": "geo.area", "parameters": {"type": "dict"}},
+    }
+    path = jsonl(tmp_path, row, name="BFCL_simple.json")
+    with pytest.raises(FormatError, match="no accepted calls for `simple_1`"):
+        IMPORTERS["bfcl"].of(path)
+    (tmp_path / "possible_answer").mkdir()
+    truth = {"id": "simple_1", "ground_truth": [{"geo.area": {"a": [3], "b": [4]}}]}
+    jsonl(tmp_path / "possible_answer", truth, name="BFCL_simple.json")
+    (case,) = IMPORTERS["bfcl"].of(path).cases
+    assert case.reference == [{"geo_area": {"a": [3], "b": [4]}}]
+    assert case.parameters["tools"][0]["function"]["name"] == "geo_area"

@@ -1,5 +1,6 @@
 """BFCL: function calls with every accepted value of every argument."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +23,55 @@ SCHEMA_TYPES = ("object", "array", "string", "integer", "number", "boolean", "nu
 
 
 def bfcl(path: Path) -> Imported:
-    """Cases of one BFCL file with its ground truth merged in.
+    """Cases of one BFCL file, single-turn.
 
-    Dots in function names become underscores, which is what the OpenAI API allows;
-    in the expected calls too. Without a ground truth no call is expected
-    (irrelevance) or any (relevance).
+    The accepted calls stand in the rows (``ground_truth``), or in the file of the same
+    name in ``possible_answer/`` beside it, which is how BFCL is published. Dots in
+    function names become underscores, which is what the OpenAI API allows; in the
+    expected calls too. Irrelevance cases expect no call, relevance cases any.
     """
+    answers = _answers(path.parent / "possible_answer" / path.name)
     needs = ("id", "question", "function")
-    return Imported(tuple(_case(line) for line in read_lines(path, "BFCL", needs)))
+    lines = read_lines(path, "BFCL", needs)
+    return Imported(tuple(_case(line, answers) for line in lines))
 
 
-def _case(line: Line) -> Case:
-    name = line.text("id")
+def _answers(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    lines = read_lines(path, "BFCL's accepted calls", ("id", "ground_truth"))
+    return {line.text("id"): line.row.get("ground_truth") for line in lines}
+
+
+def _case(line: Line, answers: Mapping[str, Any]) -> Case:
+    name, messages = line.text("id"), _messages(line)
     category = str(line.row.get("category") or name.rsplit("_", 1)[0])
     truth = line.row.get("ground_truth")
-    expect = (
-        {"expect": "some"} if truth is None and "irrelevance" not in category else {}
-    )
+    truth = answers.get(name) if truth is None else truth
+    options: dict[str, Any] = {}
+    reference = _renamed(truth, line) if truth is not None else None
+    if truth is None and "irrelevance" in category:
+        reference = []
+    elif truth is None and "relevance" in category:
+        options = {"expect": "some"}
+    elif truth is None:
+        raise line.error(
+            f"no accepted calls for `{name}`",
+            hint="put BFCL's `possible_answer` folder beside the file",
+        )
     return Case(
         id=name,
         class_="tool_call",
         tags={"category": category},
-        messages=_messages(line),
+        messages=messages,
         parameters={
             "max_tokens": 512,
-            "tools": [_tool(one, line) for one in _functions(line)],
+            "tools": [_tool(one) for one in _functions(line)],
             "tool_choice": "auto",
         },
-        reference=[] if truth is None and not expect else _renamed(truth, line),
+        reference=reference,
         scorers=("tool_call",),
-        options=expect,
+        options=options,
     )
 
 
@@ -86,7 +106,7 @@ def _is_named(function: Any) -> bool:
     return isinstance(function.get("name"), str)
 
 
-def _tool(function: dict[str, Any], line: Line) -> dict[str, Any]:
+def _tool(function: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "function",
         "function": {
@@ -119,8 +139,6 @@ def _schema(value: Any) -> Any:
 
 
 def _renamed(truth: Any, line: Line) -> Any:
-    if truth is None:
-        return None
     if not isinstance(truth, list) or not all(isinstance(one, dict) for one in truth):
         raise line.error("`ground_truth` is no list of calls")
     return [{_api_name(k): v for k, v in one.items()} for one in truth]
