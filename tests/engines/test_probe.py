@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 import shutil
 import ssl
@@ -6,6 +7,8 @@ import subprocess
 
 import pytest
 from engine_pages import answers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from page_server import Page, serving
 
 from routeproof.engines.adapters import ADAPTERS
@@ -248,3 +251,43 @@ def test_a_key_is_taken_from_its_variable_and_never_shown():
         endpoint_of(spec, {})
     with pytest.raises(ConfigError, match="no endpoint"):
         endpoint_of(RouteSpec(), {})
+
+
+def test_an_interim_answer_is_not_the_answer():
+    real = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+
+    async def run() -> int:
+        async with serving({"*": Page(raw=hint + real)}) as served:
+            reply = await fetch(Endpoint(served.url), f"{served.url}/x")
+            assert reply.json() == {}
+            return reply.status
+
+    assert asyncio.run(run()) == 200
+
+
+HEADS = st.sampled_from(
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 99999 OK\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+        b"\x15\x03\x01\x00\x02\x02",
+    ]
+)
+
+
+@pytest.mark.slow
+@given(HEADS, st.binary(max_size=40))
+@settings(max_examples=80, deadline=None)
+def test_whatever_a_server_sends_is_an_answer_or_one_error(head, rest):
+    async def run() -> None:
+        async with serving({"*": Page(raw=head + rest)}) as served:
+            with contextlib.suppress(ConfigError):
+                await fetch(Endpoint(served.url), f"{served.url}/x", deadline_s=2.0)
+
+    asyncio.run(run())

@@ -8,7 +8,7 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,11 +58,16 @@ class _Collector:
     """Callbacks for httptools."""
 
     limit: int
+    status: Callable[[], int] = int
     headers: dict[str, str] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
     complete: bool = False
     too_big: bool = False
+
+    def on_message_begin(self) -> None:
+        # An interim answer (103 Early Hints) may come before the real one.
+        self.headers, self.parts, self.size = {}, [], 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -75,7 +80,7 @@ class _Collector:
             self.parts.append(body)
 
     def on_message_complete(self) -> None:
-        self.complete = True
+        self.complete = self.status() >= 200
 
 
 async def fetch(
@@ -179,6 +184,7 @@ def _request(endpoint: Endpoint, url: str, body: object) -> bytes:
 async def _read(reader: asyncio.StreamReader, url: str, max_bytes: int) -> Reply:
     collector = _Collector(max_bytes)
     parser = httptools.HttpResponseParser(collector)
+    collector.status = parser.get_status_code
     received = False
     while not collector.complete:
         data = await reader.read(1 << 16)
@@ -187,7 +193,7 @@ async def _read(reader: asyncio.StreamReader, url: str, max_bytes: int) -> Reply
         received = True
         try:
             parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             raise ConfigError(
                 f"{url} does not speak HTTP",
                 hint="check the port, and http:// against https://",
