@@ -186,7 +186,7 @@ def _moved(
         differences, tolerance=ACCEPTANCE_TOLERANCE, alpha=agreed.policy.alpha
     )
     return AcceptanceMoved(
-        where=name,
+        where=str(name),
         requests=int(case.size),
         then=float(then.mean()),
         now=float(now.mean()),
