@@ -25,7 +25,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 OWN = ("floor-asyncio", "floor-uvloop", "routeproof-client", "routeproof-whole")
 PEER_PYTHON = HERE.parent / ".bench-peers" / "bin" / "python"
-PEERS = ("aiohttp",)
+"""``python -m venv .bench-peers; .bench-peers/bin/pip install aiohttp httpx``"""
+PEERS = ("aiohttp", "httpx")
 COLUMNS = (
     "error p50",
     "error p95",
