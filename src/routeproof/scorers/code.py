@@ -80,7 +80,8 @@ class CodeScorer:
                 scores.append(None)
         ran = self._pool.run([job for _, job, _ in jobs])
         for (at, _, how), one in zip(jobs, ran, strict=True):
-            scores[at] = _score(one, how, asked[at][1])
+            where = f"{self.tested.tier}: {how}"
+            scores[at] = _score(one, where, asked[at][1])
         return [one for one in scores if one is not None]
 
     def _calibrate(self, tasks: dict[str, Task | str]) -> None:
@@ -148,8 +149,8 @@ def _job(task: Task, program: str | None, limits: Limits) -> Job:
     return Job(program or "", task.tests, task.entry_points, task.context, limits)
 
 
-def _score(ran: Ran, rule: str, answer: ScoredAnswer) -> Score:
-    detail = f"{rule}; {ran.outcome}" + (f": {ran.detail}" if ran.detail else "")
+def _score(ran: Ran, where: str, answer: ScoredAnswer) -> Score:
+    detail = f"{where}; {ran.outcome}" + (f": {ran.detail}" if ran.detail else "")
     if ran.signal:
         detail += f" (signal {ran.signal})"
     if ran.outcome in OUR_FAULT:

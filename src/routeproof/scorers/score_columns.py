@@ -89,9 +89,15 @@ class Scores:
                     getattr(self, "task_class" if name == "class" else name) == value
                 )
             else:
-                tags = [msgspec.json.decode(one) for one in self.tags]
-                keep &= np.array([one.get(name) == value for one in tags], dtype=bool)
+                keep &= self._has_tag(name, value)
         return keep
+
+    def _has_tag(self, name: str, value: str) -> Bools:
+        wanted = {
+            tags: msgspec.json.decode(tags).get(name) == value
+            for tags in set(self.tags.tolist())
+        }
+        return np.array([wanted[tags] for tags in self.tags], dtype=np.bool_)
 
     def class_counts(self) -> dict[str, int]:
         """Rows of each score class, most frequent first."""

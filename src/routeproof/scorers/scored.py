@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from hashlib import blake2b
 
 import msgspec
 import numpy as np
@@ -164,9 +165,12 @@ class _Run:
 
 
 def _identity(answer: ScoredAnswer) -> tuple[Hashable, ...]:
+    """What tells one answer from another; a digest, so that no text is kept alive."""
     calls = repr(answer.tool_calls) if answer.tool_calls else ""
-    end = (answer.outcome, answer.finish_reason)
-    return (answer.text, *end, calls, answer.choices, answer.logprobs)
+    parts = (answer.text, calls, *answer.choices, answer.logprobs or "")
+    whole = "\x1f".join(parts).encode("utf-8", "surrogatepass")
+    digest = blake2b(whole, digest_size=16).digest()
+    return (digest, answer.outcome, answer.finish_reason)
 
 
 def _build(rows: Sequence[_Row]) -> Scores:
