@@ -18,6 +18,7 @@ from routeproof.gates.result import Status
 from routeproof.jobs.agreed import check_questions
 from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.judge import judge
+from routeproof.jobs.route_checks import RouteChecks, check_routes
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
@@ -25,6 +26,7 @@ from routeproof.records.manifest import Manifest
 from routeproof.records.record import Arm, Phase
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import Judgement
+from routeproof.routes.lock import FILE_NAME as LOCK_NAME
 from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import Conducted, Progress, conduct
 from routeproof.runs.plan import build_plan
@@ -95,7 +97,13 @@ def qualify(
     proof = load_proof(proof_path, environ=os.environ)
     cases = load_cases(proof.workload, proof_path.parent)
     check_questions(proof, cases)
-    run = _Run(proof, cases, options or Options(), listener or Listener())
+    run = _Run(
+        proof,
+        cases,
+        options or Options(),
+        listener or Listener(),
+        proof_path.parent / LOCK_NAME,
+    )
     folder = run.open(proof_path, out)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run.conduct(folder))
@@ -108,6 +116,7 @@ class _Run:
     cases: tuple[Case, ...]
     options: Options
     listener: Listener
+    lock_path: Path
 
     def open(self, proof_path: Path, out: Path) -> RunFolder:
         """The run folder, made or found, with proof and cases in it."""
@@ -134,11 +143,32 @@ class _Run:
         ) as routes:
             routes.refuse_unfair()
             plan = self._plan()
-            self._note(folder, routes, plan)
+            checks = await self._checked(routes)
+            self._note(folder, routes, plan, checks)
             with _deaths_noted(routes, folder):
                 await self._stages(plan, routes, folder)
         manifest = folder.read_manifest()
         folder.write_manifest(msgspec.structs.replace(manifest, finished=True))
+
+    async def _checked(self, routes: Routes) -> RouteChecks:
+        """Ask what both routes accept; a workload that one refuses is unfair."""
+        self.listener.say("asking both routes what they accept")
+        checks = await check_routes(
+            routes,
+            self.cases,
+            self.proof.workload.sampling,
+            lock_path=self.lock_path,
+        )
+        unfair = checks.unfair_cases()
+        if unfair:
+            what, why = next(iter(unfair.items()))
+            raise ConfigError(
+                f"only one route answers requests of this workload ({what}): {why}",
+                key="workload.cases",
+                hint="leave these request fields out for both routes, or route such "
+                "requests around the candidate and leave their cases out",
+            )
+        return checks
 
     async def _stages(self, plan: Plan, routes: Routes, folder: RunFolder) -> None:
         if await self._send(plan, QUALITY, routes, folder) is None:
@@ -190,7 +220,9 @@ class _Run:
     def _has(plan: Plan, phases: Sequence[Phase]) -> bool:
         return any(stage.phase in phases for stage in plan.stages)
 
-    def _note(self, folder: RunFolder, routes: Routes, plan: Plan) -> None:
+    def _note(
+        self, folder: RunFolder, routes: Routes, plan: Plan, checks: RouteChecks
+    ) -> None:
         """Write the manifest; a resumed run must be the same workload."""
         mark = fingerprint(self.cases, self.proof.workload)
         found = msgspec.structs.replace(routes.found, workload_fingerprint=mark)
@@ -223,6 +255,7 @@ class _Run:
                     "candidate": _engine(routes.candidate),
                 },
                 environment=environment(),
+                notes={"route_checks": msgspec.to_builtins(checks)},
             )
         )
 
