@@ -134,6 +134,7 @@ def test_a_later_answer_replaces_and_a_wrong_one_is_refused(run):
         review.take("nobody", "tie")
 
 
+@pytest.mark.slow
 def test_single_answers_are_judged_right_or_wrong(run):
     review = Review(run, question="correct", most=100)
     assert len(review.items) == 48

@@ -58,6 +58,7 @@ def test_a_script_of_the_prompt_is_no_switch():
     assert degenerate(text, prompt="用中文和英文回答") == 0
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300), st.integers(7, 20))
 def test_more_repeats_never_look_better(text, times):
     assert tail_repeats(text + "abc def" * times) >= min(times, 7)
@@ -230,6 +231,7 @@ def test_every_constraint_is_tested_both_ways():
     assert {row[0] for row in KEPT_AND_BROKEN} | same == set(CONSTRAINTS)
 
 
+@pytest.mark.slow
 @given(any_text)
 def test_no_constraint_raises_on_any_text(text):
     for name, arguments, _, _ in KEPT_AND_BROKEN:

@@ -64,6 +64,7 @@ def test_a_reference_that_is_no_task_is_named(changes):
         read_task("tests")
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 30).flatmap(
         lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))

@@ -34,6 +34,7 @@ def test_every_scorer_has_a_case_here():
     assert set(CASES) == set(SCORERS)
 
 
+@pytest.mark.slow
 @every_scorer
 @settings(max_examples=60, deadline=None)
 @given(text=any_text)
@@ -46,6 +47,7 @@ def test_any_text_gets_a_bounded_storable_and_repeatable_score(name, text):
     assert (score.value is None) == (score.class_ in ("failed", "unscored"))
 
 
+@pytest.mark.slow
 @every_scorer
 @settings(max_examples=20, deadline=None)
 @given(text=any_text)

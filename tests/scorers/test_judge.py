@@ -195,6 +195,7 @@ def test_material_cannot_close_its_own_fence():
     fenced("answer", "\ud800").encode()
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), max_size=30))
 def test_kappa_is_symmetric_and_at_most_one(pairs):
     left, right = [p[0] for p in pairs], [p[1] for p in pairs]

@@ -26,6 +26,7 @@ qrels_of = st.dictionaries(ids, st.integers(-1, 3), max_size=6)
 ALL = (ndcg, recall, reciprocal_rank, average_precision)
 
 
+@pytest.mark.slow
 @given(st.lists(ids, max_size=12), qrels_of, st.integers(1, 10))
 def test_every_measure_is_a_share_or_unknown(ranking, qrels, k):
     values = [measure(ranking, qrels, k) for measure in ALL]
@@ -35,6 +36,7 @@ def test_every_measure_is_a_share_or_unknown(ranking, qrels, k):
         assert value is None or 0 <= value <= 1
 
 
+@pytest.mark.slow
 @given(st.lists(ids, unique=True, max_size=8), qrels_of, st.integers(1, 8))
 def test_documents_nobody_judged_relevant_change_nothing_at_the_end(ranking, qrels, k):
     longer = [*ranking, "unjudged"]
@@ -44,6 +46,7 @@ def test_documents_nobody_judged_relevant_change_nothing_at_the_end(ranking, qre
         assert ndcg([*ranking, *ranking], qrels, k) == ndcg(ranking, qrels, k)
 
 
+@pytest.mark.slow
 @given(qrels_of)
 def test_the_ideal_order_is_perfect(qrels):
     ideal = sorted(qrels, key=lambda name: -qrels[name])
@@ -51,6 +54,7 @@ def test_the_ideal_order_is_perfect(qrels):
     assert average_precision(ideal, qrels) in (None, pytest.approx(1.0))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(ids, st.sampled_from([0.1, 0.2]), min_size=1), st.randoms())
 def test_ties_never_depend_on_the_order_given(scores, random):
     pairs = list(scores.items())
@@ -78,6 +82,7 @@ def test_published_examples_are_reproduced():
     assert seen >= 8
 
 
+@pytest.mark.slow
 def test_a_word_search_over_xquad_finds_the_paragraph():
     corpus = data_rows("xquad_retrieval/corpus.jsonl")
     with (DATA / "xquad_retrieval/qrels.csv").open() as file:
@@ -200,6 +205,7 @@ def test_grounded_sentences_are_counted():
     assert grounded(a_case(""), an_answer("x")).class_ == "unscored"
 
 
+@pytest.mark.slow
 def test_groundedness_agrees_with_people():
     rows = [
         row

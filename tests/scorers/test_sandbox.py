@@ -341,6 +341,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(plain)
 def test_values_cross_the_wire_with_their_types(value):
     again = wire.decode(wire.encode(value))
@@ -359,6 +360,7 @@ def test_an_unknown_type_equals_nothing_on_the_other_side():
     assert got != got and got != 1 and not got == 1
 
 
+@pytest.mark.slow
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=9))
 def test_a_broken_frame_is_an_error_and_nothing_else(data):
     try:

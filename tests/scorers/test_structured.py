@@ -26,6 +26,7 @@ def score(name, case, text="", *calls):
     return SCORERS[name].of(case, an_answer(text, tool_calls=calls))
 
 
+@pytest.mark.slow
 @given(json_values, json_values)
 def test_json_equality_is_reflexive_and_symmetric(a, b):
     assert json_equal(a, a)
@@ -204,6 +205,7 @@ def test_truncated_arguments_are_unparseable():
     assert score("tool_call", a_case([WEATHER]), "", broken).class_ == "unparseable"
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from([a_call("f", x=1), a_call("g"), a_call("f", x="1")]), max_size=4

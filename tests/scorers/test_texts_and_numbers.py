@@ -105,6 +105,7 @@ def test_integers_survive_with_and_without_thousands(number):
         assert extract_number(text)[0].value == number
 
 
+@pytest.mark.slow
 @given(
     st.decimals(allow_nan=False, allow_infinity=False, places=3),
     st.decimals(allow_nan=False, allow_infinity=False, places=3),
@@ -136,12 +137,14 @@ def test_tolerances_are_zero_unless_given():
     assert value_of("numeric", "1000", "1001", tolerance="wide") is None
 
 
+@pytest.mark.slow
 def test_every_gsm8k_solution_is_right_by_its_own_reference():
     for row in data_rows("gsm8k/test.jsonl"):
         assert value_of("numeric", row["final"], row["answer"]) == 1, row["id"]
         assert value_of("numeric", row["final"], f"So it is **{row['final']}**.") == 1
 
 
+@pytest.mark.slow
 @given(any_text)
 def test_normalising_twice_changes_nothing(text):
     assert normalise(normalise(text)) == normalise(text)
@@ -169,6 +172,7 @@ def test_strict_exact_match_forgives_outer_white_space_only():
     assert value_of("exact_match", "Paris", "paris", strict=True) == 0
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_exact_match_is_symmetric(a, b):
     assert value_of("exact_match", a, b) == value_of("exact_match", b, a) or not (
@@ -237,6 +241,7 @@ def test_a_choice_reference_may_be_letter_index_or_text():
     assert value_of("choice", 7, "B", choices=["one", "two"]) is None
 
 
+@pytest.mark.slow
 @given(any_text)
 @settings(max_examples=200)
 def test_stripping_reasoning_twice_changes_nothing(text):
