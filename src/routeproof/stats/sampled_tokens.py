@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import kolmogorov, ndtr
+from scipy.special import bdtrc, kolmogorov, ndtr
 
 from routeproof.stats.multiplicity import holm
 
@@ -31,7 +31,9 @@ class SampledTokens:
             often.
         worst_band: Position band with the smallest p-value of its own mean.
         worst_band_p: That p-value after Holm's correction over bands.
-        p_value: Smallest of the four p-values times 4, at most 1; 0 when any token
+        tail_p: That no more tokens than should fall into the last hundredth and
+            thousandth of the distribution: where swapped tokens land.
+        p_value: Smallest of the five p-values times 5, at most 1; 0 when any token
             lies outside the support. ``None`` without tokens.
     """
 
@@ -43,6 +45,7 @@ class SampledTokens:
     z_spread: float | None
     worst_band: int | None
     worst_band_p: float | None
+    tail_p: float | None
     p_value: float | None
 
 
@@ -83,7 +86,7 @@ def sampled_tokens_test(
     n = int(inside.sum())
     if n == 0:
         p = 0.0 if outside else None
-        return SampledTokens(0, outside, None, None, None, None, None, None, p)
+        return SampledTokens(0, outside, None, None, None, None, None, None, None, p)
     v = np.random.default_rng(seed).random(ahead.size)
     place = np.clip(ahead + v * share, 0.0, 1.0)[inside]
     ks = _distance_from_uniform(place)
@@ -94,15 +97,27 @@ def sampled_tokens_test(
     at = np.arange(ahead.size) if position is None else np.asarray(position).ravel()
     where = at.astype(np.float64)[inside]
     band, band_p = _worst_band(place, where, bands)
-    each = (ks_p, _two_sided(z_mean), _two_sided(z_spread), band_p)
-    p_value = 0.0 if outside else min(1.0, 4 * min(each))
-    return SampledTokens(n, outside, ks, ks_p, z_mean, z_spread, band, band_p, p_value)
+    tail_p = _tail(place)
+    each = (ks_p, _two_sided(z_mean), _two_sided(z_spread), band_p, tail_p)
+    p_value = 0.0 if outside else min(1.0, len(each) * min(each))
+    return SampledTokens(
+        n, outside, ks, ks_p, z_mean, z_spread, band, band_p, tail_p, p_value
+    )
 
 
 def _distance_from_uniform(place: NDArray[np.float64]) -> float:
     ordered = np.sort(place)
     steps = np.arange(place.size + 1) / place.size
     return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
+
+
+def _tail(place: NDArray[np.float64]) -> float:
+    """Exact one-sided p-value of the counts in the last 1 % and 0.1 %, corrected."""
+    n, found = place.size, []
+    for share in (0.01, 0.001):
+        count = int(np.count_nonzero(place > 1 - share))
+        found.append(float(bdtrc(count - 1, n, share)) if count else 1.0)
+    return min(1.0, 2 * min(found))
 
 
 def _two_sided(z: float) -> float:
