@@ -3,10 +3,12 @@
 import importlib.util
 import shutil
 
+import msgspec
 import pytest
 from report_cases import a_judgement
 
-from routeproof.reports import html
+from routeproof.reports import html, past_page
+from routeproof.reports.past import past_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LACKING = [
@@ -94,6 +96,28 @@ def test_it_opens_offline_draws_every_chart_and_complains_of_nothing(opened):
     assert [url for url in opened.requests if not url.startswith("file:")] == []
     charts = opened.page.locator("[data-chart]").count()
     assert opened.page.locator("[data-chart] svg").count() == charts >= 15
+
+
+def test_the_history_opens_offline_and_axe_finds_nothing_serious(browser, tmp_path):
+    from axe_playwright_python.sync_playwright import Axe
+
+    runs = [
+        msgspec.structs.replace(
+            past_run(a_judgement(), "f"),
+            run_id=f"n{day}",
+            started_at=f"2026-11-{day}T08:00:00Z",
+        )
+        for day in (10, 11, 12)
+    ]
+    path = tmp_path / "history.html"
+    path.write_text(past_page.render(runs, title="History"), encoding="utf-8")
+    context = browser.new_context(offline=True)
+    opened = Opened(context, path)
+    opened.wait_for_charts()
+    found = Axe().run(opened.page).response["violations"]
+    context.close()
+    assert [v["id"] for v in found if v["impact"] in {"serious", "critical"}] == []
+    assert opened.complaints == []
 
 
 def test_an_answer_with_a_script_runs_nothing(opened):

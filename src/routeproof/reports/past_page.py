@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from routeproof.reports import plain_page
 from routeproof.reports.charts import past as charts
 from routeproof.reports.past import PastRun, table
-from routeproof.reports.self_contained import page
+from routeproof.reports.tables import Titled
 
 
 def render(runs: Sequence[PastRun], *, title: str) -> str:
@@ -16,5 +17,10 @@ def render(runs: Sequence[PastRun], *, title: str) -> str:
     """
     single = (charts.gain(runs), charts.acceptance(runs))
     drawn = [*charts.quality(runs), *(each for each in single if each is not None)]
-    context = {"runs": table(runs), "count": len(runs), "title": title, "drawn": drawn}
-    return page("history.html.j2", context, drawn=drawn)
+    return plain_page.render(
+        title,
+        drawn=drawn,
+        tables=[Titled("All runs", table(runs))],
+        about=f"{len(runs)} runs",
+        lead="" if drawn else "Charts need two runs that measured the same thing.",
+    )
