@@ -1,0 +1,94 @@
+"""``routeproof tune``: search the draft length that serves best."""
+
+import re
+from pathlib import Path
+
+import click
+import msgspec
+
+from routeproof.errors import ConfigError
+
+
+@click.command()
+@click.argument("proof", type=click.Path(path_type=Path))
+@click.option("--draft-tokens", default="1..8", show_default=True, metavar="A..B|A,B")
+@click.option("--concurrency", default="1,4", show_default=True, metavar="A,B")
+@click.option("--cases", default=27, show_default=True, help="Cases checked per point.")
+@click.option("--requests", default=24, show_default=True, help="Per load and route.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Goes on where it stopped."
+)
+@click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
+def command(
+    proof: Path,
+    draft_tokens: str,
+    concurrency: str,
+    cases: int,
+    requests: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Launch the candidate of PROOF with each draft length and compare."""
+    from routeproof.cli.run_options import fresh_run, listening
+    from routeproof.jobs.tune import tune
+
+    folder = out or fresh_run(f"tune-{proof.stem}")
+    with listening() as listener:
+        found = tune(
+            proof,
+            folder,
+            draft_tokens=numbers(draft_tokens, "--draft-tokens"),
+            concurrency=numbers(concurrency, "--concurrency"),
+            cases=cases,
+            requests=requests,
+            listener=listener,
+        )
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        return
+    click.echo("drafts  load    gain                 tokens/pass  equal   correctness")
+    for row in found.rows:
+        limits = f"[{_text(row['gain_low'])}, {_text(row['gain_high'])}]"
+        gain = f"{_text(row['gain'])}x {limits}"
+        mark = "  <- chosen" if row.get("chosen") else ""
+        click.echo(
+            f"{row['draft_tokens']:>6}  {row['concurrency']:>4}    {gain:<20} "
+            f"{_text(row['tokens_per_pass']):>11}  {_text(row['equal_share']):>5}   "
+            f"{row['correctness']}{mark}"
+        )
+    for pick in found.chosen:
+        what = (
+            "no speculation"
+            if pick.draft_tokens is None
+            else f"{pick.draft_tokens} drafts"
+        )
+        click.echo(f"at {pick.concurrency:g} streams: {what} ({pick.why})")
+    for length, why in {**found.skipped, **found.failed}.items():
+        click.echo(f"not measured: {length} drafts: {why}")
+    click.echo(f"search  {folder / 'tune.json'}")
+
+
+def _text(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, int | float) else "unknown"
+
+
+def numbers(text: str, option: str) -> tuple[int, ...]:
+    """``1..4`` or ``1,2,4`` as numbers.
+
+    Raises:
+        ConfigError: It is neither, or a number is below 1.
+    """
+    span = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
+    try:
+        found = (
+            tuple(range(int(span[1]), int(span[2]) + 1))
+            if span
+            else tuple(int(part) for part in text.split(","))
+        )
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise ConfigError(
+            f"`{text}` is no list of numbers", key=option, hint="write 1..8 or 1,2,4"
+        )
+    return found

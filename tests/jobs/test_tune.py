@@ -1,0 +1,133 @@
+"""The draft-length search: what is picked, when it stops, and the real grid."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routeproof.cli.tune import numbers
+from routeproof.errors import ConfigError
+from routeproof.jobs.demo import DemoSize, demo_proof
+from routeproof.jobs.tune import tune
+from routeproof.jobs.tune_choice import choose, is_hopeless
+
+
+def a_row(draft_tokens, gain=1.2, spread=0.05, **changes):
+    row = {
+        "draft_tokens": draft_tokens,
+        "concurrency": 1.0,
+        "gain": gain,
+        "gain_low": None if gain is None else gain - spread,
+        "gain_high": None if gain is None else gain + spread,
+        "correct_goodput_per_s": None,
+        "tokens_per_pass": 2.0,
+        "equal_share": 1.0,
+        "correctness": "passed",
+    }
+    return {**row, **changes}
+
+
+def test_the_largest_proven_gain_wins_where_no_slo_says_more():
+    (pick,) = choose([a_row(1, 1.1), a_row(2, 1.4), a_row(3, 1.2)])
+    assert (pick.draft_tokens, pick.by) == (2, "gain")
+
+
+def test_correct_goodput_beats_a_larger_gain():
+    rows = [
+        a_row(1, 1.2, correct_goodput_per_s=3.0),
+        a_row(2, 1.4, correct_goodput_per_s=2.0),
+    ]
+    assert choose(rows)[0].draft_tokens == 1
+
+
+def test_a_point_that_failed_correctness_is_never_picked():
+    rows = [a_row(1, 1.1), a_row(2, 3.0, correctness="failed")]
+    assert choose(rows)[0].draft_tokens == 1
+
+
+def test_a_gain_that_is_not_proven_means_no_speculation():
+    (pick,) = choose([a_row(1, 1.02), a_row(2, 1.04)])
+    assert pick.draft_tokens is None and "1.04x" in pick.why
+
+
+def test_each_load_has_its_own_pick():
+    rows = [a_row(1, 1.1), a_row(4, 1.5)]
+    rows += [a_row(1, 1.2, concurrency=16.0), a_row(4, 0.8, concurrency=16.0)]
+    assert [(c.concurrency, c.draft_tokens) for c in choose(rows)] == [
+        (1.0, 4),
+        (16.0, 1),
+    ]
+
+
+def test_two_lengths_surely_worse_in_a_row_end_the_search():
+    rows = [a_row(1, 1.5), a_row(2, 1.2), a_row(3, 1.1)]
+    assert is_hopeless(rows)
+    assert is_hopeless(rows[:2]) is None
+
+
+def test_one_dip_does_not_end_the_search():
+    assert is_hopeless([a_row(1, 1.5), a_row(2, 1.1), a_row(3, 1.48)]) is None
+
+
+def test_unknown_gains_never_end_the_search():
+    rows = [a_row(1, 1.5), a_row(2, None), a_row(3, None)]
+    assert is_hopeless(rows) is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 8), st.floats(0.1, 5), st.sampled_from("pf")),
+        min_size=1,
+        max_size=8,
+        unique_by=lambda t: t[0],
+    )
+)
+def test_what_is_picked_was_measured_sound_and_proven(points):
+    rows = [
+        a_row(k, g, correctness="failed" if c == "f" else "passed")
+        for k, g, c in points
+    ]
+    (pick,) = choose(rows)
+    if pick.draft_tokens is not None:
+        row = next(r for r in rows if r["draft_tokens"] == pick.draft_tokens)
+        assert row["correctness"] == "passed" and row["gain_low"] > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("1..3", (1, 2, 3)), ("4", (4,)), ("2, 8", (2, 8))]
+)
+def test_numbers_as_people_write_them(text, found):
+    assert numbers(text, "--x") == found
+
+
+@pytest.mark.parametrize("text", ["", "a", "0..3", "3..1", "1,,2", "-1"])
+def test_other_text_is_refused(text):
+    with pytest.raises(ConfigError, match="no list of numbers"):
+        numbers(text, "--x")
+
+
+def test_a_candidate_that_does_not_speculate_cannot_be_tuned(tmp_path):
+    path = tmp_path / "same.yaml"
+    path.write_text(demo_proof("same", path))
+    with pytest.raises(ConfigError, match="does not speculate"):
+        tune(path, tmp_path / "out", draft_tokens=(1,), concurrency=(1,))
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_a_real_grid_ends_with_a_record_and_does_not_run_twice(tmp_path):
+    path = tmp_path / "ngram.yaml"
+    path.write_text(demo_proof("ngram", path, size=DemoSize(cases=9, sweep=4)))
+    given = {"draft_tokens": (2, 8), "concurrency": (1,), "cases": 9, "requests": 4}
+    found = tune(path, tmp_path / "out", **given)
+    assert [row["draft_tokens"] for row in found.rows] == [2, 8]
+    assert all(row["equal_share"] is not None for row in found.rows)
+    assert not found.failed
+    stamps = [p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*.parquet")]
+    again = tune(path, tmp_path / "out", **given)
+    assert again.chosen == found.chosen
+    after = [p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*.parquet")]
+    assert after == stamps
+    judged = json.loads((tmp_path / "out" / "k8" / "judgement.json").read_text())
+    assert len(judged["tables"]["tune"]) == 2
