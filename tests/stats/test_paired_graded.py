@@ -34,7 +34,7 @@ def mixture(rng, n):
     return np.where(worse, -0.8 * rng.random(n), rng.normal(0.02 / 0.9, 0.05, n))
 
 
-def certified_share(draw, n, *, tolerance=LOSS, runs=200, cluster=None):
+def certified_share(draw, n, *, tolerance=LOSS, runs=150, cluster=None):
     rng = np.random.default_rng(20261130)
     hits = 0
     for seed in range(runs):
@@ -59,7 +59,7 @@ def limit(rate, runs):
     "draw", [symmetric, rare_collapse, rare_drop_in_noise, mixture]
 )
 def test_a_route_that_loses_the_tolerance_is_certified_at_most_at_alpha(draw, n):
-    assert certified_share(draw, n) <= limit(0.05, 200)
+    assert certified_share(draw, n) <= limit(0.05, 150)
 
 
 @pytest.mark.slow
@@ -80,9 +80,9 @@ def test_clustered_cases_are_certified_at_most_at_alpha():
         shared = rng.normal(0, 0.15, 40)[cluster]
         return np.clip(shared + rng.normal(-LOSS, 0.05, n), -1, 1)
 
-    assert certified_share(draw, 200, cluster=cluster) <= limit(0.05, 200)
+    assert certified_share(draw, 200, cluster=cluster) <= limit(0.05, 150)
     # The same cases taken as independent: the mistake this guards against.
-    assert certified_share(draw, 200) > 0.08
+    assert certified_share(draw, 200, cluster=None) > 0.08
 
 
 @pytest.mark.slow

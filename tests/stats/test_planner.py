@@ -126,6 +126,6 @@ def test_graded_scores_keep_the_planned_power(sd):
             seed=seed,
         ).mean.decision
         == "certified"
-        for seed in range(150)
+        for seed in range(100)
     ]
-    assert np.mean(certified) >= 0.78 - 3 * (0.8 * 0.2 / 150) ** 0.5
+    assert np.mean(certified) >= 0.78 - 3 * (0.8 * 0.2 / 100) ** 0.5

@@ -20,8 +20,8 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from routeproof.stats.clusters import Clustered
 from routeproof.stats.interval import Interval
 
-_FEW_VALUES = 256
-"""Distinct clusters up to which resamples are drawn as counts of them."""
+_TIES = 10
+"""Clusters per distinct one from which drawing counts of them is the quicker way."""
 _CHUNK = 2_000_000
 _MOST_WORST_CASE = 4_000
 """Its draws cost a random number per cluster; the p-value's error stays below 0.004."""
@@ -224,7 +224,7 @@ def _bootstrap(
     """Means of ``resamples`` draws of as many clusters, with replacement."""
     g = sample.total.size
     value, size, times = _distinct(sample)
-    if value.size <= _FEW_VALUES:
+    if value.size * _TIES <= g:
         counts = rng.multinomial(g, times / g, size=resamples)
         few: NDArray[np.float64] = (counts @ value) / (counts @ size)
         return few
