@@ -159,7 +159,8 @@ def _verdict(descriptor: int, until_s: float) -> dict[str, Any]:
         try:
             return receive(descriptor)
         except WireError as error:
-            return {"outcome": "test_error", "detail": str(error), "calls": 0}
+            why = f"what it returned ended the process of the tests: {error}"
+            return {"outcome": "unreadable", "detail": why, "calls": 0}
     return {"outcome": "timed_out", "detail": "no verdict in time", "calls": 0}
 
 

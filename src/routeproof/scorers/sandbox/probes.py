@@ -90,6 +90,30 @@ def probe():
             pass
     return "blocked"
 """,
+    "signals by way of a file": """
+import fcntl, os
+def probe():
+    reads, writes = os.pipe()
+    for command in (8, 10, 15):
+        try:
+            fcntl.fcntl(reads, command, os.getppid() or 1)
+            return "open: fcntl %d" % command
+        except (OSError, ValueError):
+            pass
+    return "blocked"
+""",
+    "limits of others": """
+import os, resource
+def probe():
+    for target in (os.getppid() or 1, 1, 2):
+        if target != os.getpid():
+            try:
+                resource.prlimit(target, resource.RLIMIT_NOFILE)
+                return "open: prlimit %d" % target
+            except OSError:
+                pass
+    return "blocked"
+""",
     "tracing": _CALL
     + """
 def probe():

@@ -24,6 +24,9 @@ _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 CLONE_THREAD = 0x00010000
 TERMINAL_QUESTIONS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
+FILE_CONTROLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
+"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, the locks, F_DUPFD_CLOEXEC,
+F_GETPIPE_SZ; not F_SETOWN and F_SETSIG, by which signals reach other processes."""
 AF_UNIX = 1
 SECCOMP_SET_MODE_FILTER = 1
 
@@ -70,6 +73,8 @@ def _conditional(own_pid: int, machine: str) -> list[bytes]:
         *_when(call["clone3"], [_step(_RETURN, ERRNO | ENOSYS)]),
         *_when(call["kill"], _if_argument(0, (own_pid,), EPERM)),
         *_when(call["tgkill"], _if_argument(0, (own_pid,), EPERM)),
+        *_when(call["fcntl"], _if_argument(1, FILE_CONTROLS, EPERM)),
+        *_when(call["prlimit64"], _if_argument(0, (0, own_pid), EPERM)),
         *_when(call["ioctl"], _if_argument(1, TERMINAL_QUESTIONS, ENOTTY)),
         *_when(call["prctl"], _if_argument(0, (15,), EPERM)),
         *_when(call["socketpair"], _if_argument(0, (AF_UNIX,), EPERM)),

@@ -12,11 +12,11 @@ PLAIN = """
     mremap:25:216 msync:26:227 mincore:27:232 madvise:28:233 dup:32:23 dup2:33:-
     dup3:292:24 pause:34:- nanosleep:35:101 getitimer:36:102 setitimer:38:103
     alarm:37:- getpid:39:172 gettid:186:178 getppid:110:173 exit:60:93
-    exit_group:231:94 wait4:61:260 waitid:247:95 uname:63:160 fcntl:72:25 flock:73:32
+    exit_group:231:94 wait4:61:260 waitid:247:95 uname:63:160 flock:73:32
     fsync:74:82 fdatasync:75:83 ftruncate:77:46 getdents:78:- getdents64:217:61
     getcwd:79:17 chdir:80:49 fchdir:81:50 readlink:89:- readlinkat:267:78 stat:4:-
     lstat:6:- newfstatat:262:79 statx:332:291 faccessat:269:48 faccessat2:439:439
-    open:2:- openat:257:56 gettimeofday:96:169 getrlimit:97:163 prlimit64:302:261
+    open:2:- openat:257:56 gettimeofday:96:169 getrlimit:97:163
     getrusage:98:165 sysinfo:99:179 times:100:153 getuid:102:174 getgid:104:176
     geteuid:107:175 getegid:108:177 getresuid:118:148 getresgid:120:150
     getgroups:115:158 getpgrp:111:- getpgid:121:155 getsid:124:156 sigaltstack:131:132
@@ -40,6 +40,7 @@ Landlock leaves it, waiting."""
 CONDITIONAL = """
     clone:56:220 clone3:435:435 kill:62:129 tgkill:234:131 ioctl:16:29 prctl:157:167
     socketpair:53:199 sendto:44:206
+    fcntl:72:25 prlimit64:302:261
 """
 """Calls allowed with some arguments only."""
 
