@@ -33,8 +33,10 @@ from routeproof.proof.workload import WorkloadSpec
 from routeproof.records.manifest import ClientHealth
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import decode
-from routeproof.scorers.scored import read_scores
+from routeproof.scorers.score import Score
+from routeproof.scorers.scored import read_scores, score_records, write_scores
 from routeproof.verdict import Decision
+from routeproof.workloads.cases import read_cases
 
 FASTER = Behaviour(speed=1.5)
 
@@ -243,6 +245,51 @@ def test_a_proof_without_quality_questions_is_asked_for_its_headline(tmp_path):
     row = found.evidence.quality.rows[0]
     assert (row.question, row.origin) == ("headline", "default")
     assert found.gate("correctness").status is Status.PASSED
+
+
+def test_pass_at_k_is_one_value_for_the_samples_of_a_case(tmp_path):
+    cases = tuple(a_case(i, scorers=("code",)) for i in range(6))
+    plan = Plan(cases=cases, trials=4, stages=(("quality", "c1", 1),))
+    asked = (QualityGateSpec(metric="pass_at_k", k=2, tolerance=0.2),)
+    path = a_run(tmp_path / "r", plan=plan, proof=a_proof(quality=asked))
+    records = columns_of_run(path)
+    ran = score_records(cases, records, batch={"code": half_right})
+    write_scores(path / "scores.parquet", ran)
+    row = judge(path).evidence.quality.rows[0]
+    assert row.question == "pass_at_k@2"
+    assert row.units == 6
+    assert row.means.baseline == pytest.approx(1 - 1 / 6)
+
+
+def half_right(asked):
+    """Every second pass over the cases of all arms is right."""
+    whole_pass = 3 * len({case.id for case, _ in asked})
+    good = [i // whole_pass % 2 for i, _ in enumerate(asked)]
+    return [
+        Score(class_="correct" if is_right else "wrong", value=float(is_right))
+        for is_right in good
+    ]
+
+
+def test_more_samples_than_were_taken_are_said_and_leave_the_question_open(tmp_path):
+    asked = (QualityGateSpec(metric="pass_at_k", k=9, tolerance=0.2),)
+    path = a_run(
+        tmp_path / "r",
+        plan=Plan(
+            cases=(a_case(0, scorers=("code",)),), stages=(("quality", "c1", 1),)
+        ),
+        proof=a_proof(quality=asked),
+    )
+    cases = read_cases(path / "cases.jsonl")
+    ran = score_records(cases, columns_of_run(path), batch={"code": half_right})
+    write_scores(path / "scores.parquet", ran)
+    found = judge(path)
+    assert any("pass@9 cannot be estimated" in n for n in found.evidence.notes)
+    assert found.gate("correctness").status is Status.INCONCLUSIVE
+
+
+def columns_of_run(path):
+    return list(RunFolder.open(path).parts())
 
 
 def test_a_metric_no_case_is_scored_by_is_open_not_passed(tmp_path):

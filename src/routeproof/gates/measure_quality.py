@@ -55,7 +55,7 @@ def quality_rows(answers: Answers) -> tuple[QualityRow, ...]:
     in_phase = table.phase.equal(phase)
     rows: list[QualityRow] = []
     for question in questions(answers.agreed, answers.facts):
-        keep = in_phase & _metric_rows(table, headline, question.metric)
+        keep = in_phase & _metric_rows(table, headline, question.scorer)
         rows += _answer(answers, table, keep, question)
     alpha = answers.agreed.policy.alpha
     rows += outcome_rows(answers.requests, phase, alpha)
@@ -96,7 +96,7 @@ def _further(
     answers: Answers, table: ScoreTable, headline: Bools, in_phase: Bools
 ) -> Iterable[tuple[Question, Bools]]:
     """Screening beyond the slices: other scorers, and answers under load."""
-    asked = {q.metric for q in questions(answers.agreed, answers.facts)}
+    asked = {q.scorer for q in questions(answers.agreed, answers.facts)}
     tolerance = max(
         (s.tolerance for s in answers.agreed.quality if not s.slice), default=0.0
     )

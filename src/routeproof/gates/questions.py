@@ -21,6 +21,9 @@ ALIASES = {
 }
 """Names people write for scorers of another name."""
 
+PASS_RATES = frozenset({"pass_at_k", "pass_hat_k"})
+"""Metrics that give one value for all samples of a case."""
+
 Origin = Literal["declared", "default", "required_class", "outcome", "screening"]
 
 
@@ -40,8 +43,12 @@ class Question:
     def name(self) -> str:
         """Such as ``exact_match[class=factual_qa]``."""
         where = ",".join(f"{k}={v}" for k, v in sorted(self.slice.items()))
-        label = f"{self.metric}@{self.k}" if self.k else self.metric
-        return f"{label}[{where}]" if where else label
+        return f"{self.scorer}[{where}]" if where else self.scorer
+
+    @property
+    def scorer(self) -> str:
+        """Whose rows answer it: ``exact_match``, ``pass_at_k@5``."""
+        return f"{self.metric}@{self.k}" if self.k else self.metric
 
 
 def questions(agreed: Agreed, facts: CaseFacts) -> list[Question]:
@@ -76,7 +83,7 @@ def _declared(agreed: Agreed) -> list[Question]:
             origin="declared",
             slice=spec.slice,
             is_required=spec.required,
-            k=spec.k,
+            k=(spec.k or 1) if spec.metric in PASS_RATES else None,
             pairs_required=agreed.classes_required.get(spec.slice.get("class", ""))
             if set(spec.slice) == {"class"}
             else None,

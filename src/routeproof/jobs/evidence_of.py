@@ -27,6 +27,7 @@ from routeproof.gates.measure_quality import (
 )
 from routeproof.gates.measure_speed import measure_speed
 from routeproof.gates.outcomes import guard_rows, outcome_counts, outcome_rows
+from routeproof.gates.questions import questions
 from routeproof.gates.slices import CaseFacts, case_facts
 from routeproof.gates.stability import measure_stability
 from routeproof.jobs.answer_texts import AnswerText, answer_texts
@@ -39,6 +40,7 @@ from routeproof.jobs.flips import (
     flips,
 )
 from routeproof.jobs.gathered import Gathered
+from routeproof.jobs.pass_rates import with_pass_rates
 from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import ScoreTable, score_table
@@ -55,8 +57,8 @@ def evidence_of(run: Gathered) -> Evidence:
     agreed = agreed_of(run.proof)
     routes = routes_of(run)
     requests = run.requests
-    table = None if run.scores is None else score_table(run.scores)
     facts = facts_of(run)
+    table, notes = _scored(run, agreed, facts)
     load = Load(
         requests=requests,
         agreed=agreed,
@@ -83,8 +85,19 @@ def evidence_of(run: Gathered) -> Evidence:
         ),
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
-        notes=() if run.manifest.finished else ("the run was not finished",),
+        notes=notes if run.manifest.finished else ("the run was not finished", *notes),
     )
+
+
+def _scored(
+    run: Gathered, agreed: Agreed, facts: CaseFacts
+) -> tuple[ScoreTable | None, tuple[str, ...]]:
+    """Scores as a table, pass rates among them; and what could not be estimated."""
+    if run.scores is None:
+        return None, ()
+    asked, phase = questions(agreed, facts), quality_phase(run.requests)
+    scores, notes = with_pass_rates(run.scores, asked, phase)
+    return score_table(scores), notes
 
 
 def agreed_of(proof: Proof | None) -> Agreed:
