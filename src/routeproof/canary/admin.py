@@ -10,9 +10,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from routeproof.canary.decision import Receive, Scope, Send
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.metrics_page import metrics_page
-from routeproof.canary.relay import Receive, Scope, Send
 from routeproof.canary.server import is_loopback
 from routeproof.canary.split import PPM
 from routeproof.canary.state import State
@@ -125,9 +125,8 @@ class Admin:
         actor = str(request.body.get("actor", "operator"))[:80]
         reason = str(request.body.get("reason", ""))[:500]
         state = await asyncio.to_thread(
-            self.gateway.controller.command, command, actor=actor, reason=reason
+            self.gateway.command, command, actor=actor, reason=reason
         )
-        self.gateway.lease.renew(state)
         return Reply(state)
 
     def status(self) -> dict[str, Any]:

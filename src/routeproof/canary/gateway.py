@@ -18,7 +18,14 @@ from routeproof.canary.router import CanaryRouter, owner_digest
 from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
 from routeproof.canary.share import ShareMeter
-from routeproof.canary.state import RESTING, Seen, SignalOutcome, State, new_attempt
+from routeproof.canary.state import (
+    RESTING,
+    Command,
+    Seen,
+    SignalOutcome,
+    State,
+    new_attempt,
+)
 from routeproof.canary.store import AuditEntry, SqliteStore
 from routeproof.canary.taster import Taster
 from routeproof.canary.upstream import Deadlines, Pool
@@ -252,6 +259,18 @@ class Gateway:
         """Forget every sample of one user; returns how many."""
         return self.taster.spool.erase(owner_digest(user))
 
+    def command(self, command: Command, *, actor: str, reason: str = "") -> State:
+        """Carry out an operator's command; this relay obeys before it returns.
+
+        Raises:
+            ConfigError: The command makes no sense now.
+            StoredRunError: The store cannot be written.
+        """
+        state = self.controller.command(command, actor=actor, reason=reason)
+        self.lease.renew(state)
+        self._note_rollback(state)
+        return state
+
     def tick(self) -> State | None:
         """Look, decide, renew the lease, remember the evidence."""
         state = self.controller.tick()
@@ -272,6 +291,9 @@ class Gateway:
             if self.config.spec.traffic.drain == "cut":
                 self.relay.cut("canary")
         if state.phase == "rolled_back" and self._asked_back_s is not None:
+            if not self.meter.canary_is_drained():
+                self.relay.cut("canary")
+                return
             last = self.meter.last_canary_byte_s or self._asked_back_s
             self.rollback_s = max(0.0, last - self._asked_back_s)
             self._asked_back_s = None

@@ -8,17 +8,15 @@ and the upstream connection is cut at once.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-from routeproof.canary.headers import request_head, request_headers, response_headers
+import msgspec
+
+from routeproof.canary.decision import Decision, Receive, Router, Scope, Send
+from routeproof.canary.flight import Flight
 from routeproof.canary.split import LiveArm
-from routeproof.canary.upstream import Exchange, Headers, Pool, UpstreamError
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+from routeproof.canary.upstream import Headers, UpstreamError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,51 +26,6 @@ class Limits:
     body_bytes: int = 64 * 1024 * 1024
     body_deadline_s: float = 60.0
     header_bytes: int = 32 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Where a request goes.
-
-    Attributes:
-        authorization: Value of the upstream's ``Authorization``; ``None`` passes the
-            client's own.
-        sample: Where the answer is copied to; ``None`` when it is not sampled.
-    """
-
-    arm: LiveArm
-    pool: Pool
-    authorization: bytes | None
-    request_id: str
-    sample: "Tee | None" = None
-
-
-class Tee(Protocol):
-    """Takes a copy of one exchange. Must return at once and never raise."""
-
-    def head(self, status: int, headers: Headers) -> None:
-        """The answer's head came."""
-        ...
-
-    def piece(self, data: bytes, at_s: float) -> None:
-        """A piece of the answer's body came."""
-        ...
-
-    def end(self, outcome: str) -> None:
-        """The exchange is over: ``completed``, ``cut_short`` or ``cancelled``."""
-        ...
-
-
-class Router(Protocol):
-    """Chooses the arm and keeps count."""
-
-    def route(self, scope: Scope, headers: Headers, body: bytes) -> Decision:
-        """Where this request goes."""
-        ...
-
-    def ended(self, decision: Decision, status: int, outcome: str) -> None:
-        """The exchange is over."""
-        ...
 
 
 class _ClientGone(Exception):
@@ -98,19 +51,22 @@ class Relay:
     limits: Limits = field(default_factory=Limits)
     hosts: frozenset[str] = frozenset()
     clock: Callable[[], float] = time.monotonic
-    _running: dict[int, tuple[LiveArm, Exchange]] = field(
-        default_factory=dict, init=False
-    )
+    _running: dict[int, Flight] = field(default_factory=dict, init=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
 
-    def cut(self, arm: LiveArm) -> int:
-        """End every running exchange of an arm; returns how many.
+    def cut(self, arm: LiveArm) -> None:
+        """End every running exchange of an arm; may be called from any thread.
 
-        The client sees its answer break off, never a false end.
+        A client sees its answer break off, never a false end; one that has seen
+        nothing yet is told to send its request again.
         """
-        cut = [e for a, e in list(self._running.values()) if a == arm]
-        for exchange in cut:
-            exchange.abort()
-        return len(cut)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cut, arm)
+
+    def _cut(self, arm: LiveArm) -> None:
+        for flight in list(self._running.values()):
+            if flight.decision.arm == arm:
+                flight.cut()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -120,12 +76,13 @@ class Relay:
             await self._http(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._loop = asyncio.get_running_loop()
         headers: Headers = list(scope["headers"])
         try:
             self._check_head(headers)
             body = await self._body(headers, receive)
         except _Refused as refused:
-            await _answer(send, refused.status, str(refused))
+            await _answer(send, refused.status, str(refused), is_last=True)
             return
         except _ClientGone:
             return
@@ -147,6 +104,8 @@ class Relay:
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         lengths = [v for n, v in headers if n == b"content-length"]
+        if any(not v.isdigit() for v in lengths) or len(set(lengths)) > 1:
+            raise _Refused(400, "Content-Length is not one number")
         if lengths and int(lengths[0]) > self.limits.body_bytes:
             raise _Refused(413, f"body above {self.limits.body_bytes} bytes")
         pieces: list[bytes] = []
@@ -181,70 +140,30 @@ class Relay:
         task = asyncio.current_task()
         assert task is not None
         watcher = asyncio.ensure_future(_watch(receive, task))
-        status, outcome = 0, "cancelled"
+        flight = Flight(decision, scope, headers, body, send, self.clock, task)
+        self._running[id(flight)] = flight
+        outcome = "cancelled"
         try:
-            exchange = await decision.pool.send(
-                self._head(decision, scope, headers, body), body
-            )
-            status = exchange.status
-            outcome = await self._pass_back(decision, exchange, send)
+            outcome = await flight.run()
         except UpstreamError as error:
-            outcome = "cut_short"
-            if status == 0:
-                status = error.status
+            outcome = "cancelled" if flight.is_cut else "cut_short"
+            if flight.status == 0:
+                flight.status = error.status
                 await _answer(send, error.status, f"upstream: {error}")
         except asyncio.CancelledError:
-            if not (watcher.done() and not watcher.cancelled()):
+            is_gone = watcher.done() and not watcher.cancelled()
+            if not (is_gone or flight.is_cut):
                 raise
             task.uncancel()
+            if not is_gone and flight.status == 0:
+                flight.status = 503
+                await _answer(send, 503, "taken back; send it again", retry_after=0)
         finally:
             watcher.cancel()
+            del self._running[id(flight)]
+            self.router.ended(decision, flight.status, outcome)
             if decision.sample is not None:
                 decision.sample.end(outcome)
-            self.router.ended(decision, status, outcome)
-
-    def _head(
-        self, decision: Decision, scope: Scope, headers: Headers, body: bytes
-    ) -> bytes:
-        target = decision.pool.base_path.encode() + scope["raw_path"]
-        if scope["query_string"]:
-            target += b"?" + scope["query_string"]
-        passed = request_headers(
-            headers,
-            host=decision.pool.host_header,
-            authorization=decision.authorization,
-            body_length=len(body),
-        )
-        return request_head(scope["method"], target, passed)
-
-    async def _pass_back(
-        self, decision: Decision, exchange: Exchange, send: Send
-    ) -> str:
-        tee = decision.sample
-        if tee is not None:
-            tee.head(exchange.status, exchange.headers)
-        self._running[id(exchange)] = (decision.arm, exchange)
-        try:
-            passed = response_headers(exchange.headers)
-            passed.append((b"x-routeproof-request-id", decision.request_id.encode()))
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": exchange.status,
-                    "headers": passed,
-                }
-            )
-            while piece := await exchange.read():
-                if tee is not None:
-                    tee.piece(piece, self.clock())
-                await send(
-                    {"type": "http.response.body", "body": piece, "more_body": True}
-                )
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            return "completed"
-        finally:
-            del self._running[id(exchange)]
-            exchange.close()
 
 
 async def _watch(receive: Receive, task: "asyncio.Task[None]") -> None:
@@ -254,14 +173,28 @@ async def _watch(receive: Receive, task: "asyncio.Task[None]") -> None:
     task.cancel()
 
 
-async def _answer(send: Send, status: int, message: str) -> None:
-    """An answer of our own, in the shape OpenAI clients read."""
-    quoted = message.replace("\\", "\\\\").replace('"', '\\"')
-    body = f'{{"error": {{"message": "{quoted}", "type": "routeproof"}}}}'.encode()
+async def _answer(
+    send: Send,
+    status: int,
+    message: str,
+    *,
+    retry_after: int | None = None,
+    is_last: bool = False,
+) -> None:
+    """An answer of our own, in the shape OpenAI clients read.
+
+    ``is_last`` closes the connection: what is left of a refused request is not read.
+    """
+    error = {"message": message, "type": "routeproof", "code": status}
+    body = msgspec.json.encode({"error": error})
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
     ]
+    if retry_after is not None:
+        headers.append((b"retry-after", str(retry_after).encode()))
+    if is_last:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

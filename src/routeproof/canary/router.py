@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from routeproof.canary.decision import Decision, Scope, SecondTry
 from routeproof.canary.features import features_of, parse_body
 from routeproof.canary.lease import Lease
-from routeproof.canary.relay import Decision, Scope
 from routeproof.canary.share import ShareMeter
 from routeproof.canary.signals import text_of_prompt
 from routeproof.canary.split import LiveArm, assign, is_sampled
+from routeproof.canary.structure import structure_check
 from routeproof.canary.tee import Copy
 from routeproof.canary.upstream import Headers, Pool
 from routeproof.proof.canary import TrafficSpec
@@ -67,31 +68,50 @@ class CanaryRouter:
         fields = parse_body(body)
         if fields is None:
             return self._decision("baseline", request_id, None)
-        arm = self._arm(found, fields, body)
-        copy = None
+        weight = self.lease.weight_ppm()
+        chosen = self._override(found)
+        if chosen is not None:
+            return self._decision(chosen if weight else "baseline", request_id, None)
+        arm = self._arm(found, fields, body, weight)
+        copy = second = None
         if scope["path"] in TASTED_PATHS and arm != "baseline":
             if is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm):
-                copy = self._copy(arm, request_id, found, fields)
-        return self._decision(arm, request_id, copy)
+                copy = self._copy(arm, request_id, fields)
+        if arm == "canary" and self.traffic.retry_invalid_structure:
+            second = self._second(scope["path"], fields)
+        return self._decision(arm, request_id, copy, second)
+
+    def _second(self, path: str, fields: Mapping[str, Any]) -> SecondTry | None:
+        """The baseline as a stand-in for an invalid whole structured answer."""
+        is_good = structure_check(path, fields)
+        if is_good is None:
+            return None
+        return SecondTry(self.pools["baseline"], self.keys.get("baseline"), is_good)
 
     def _arm(
-        self, headers: Mapping[bytes, bytes], fields: Mapping[str, Any], body: bytes
+        self,
+        headers: Mapping[bytes, bytes],
+        fields: Mapping[str, Any],
+        body: bytes,
+        weight: int,
     ) -> LiveArm:
-        weight = self.lease.weight_ppm()
-        chosen = self._override(headers)
-        if chosen is not None:
-            return "baseline" if chosen == "canary" and weight == 0 else chosen
+        """The arm of a caller; testers' requests never get here, nor are they tasted.
+
+        A feature of the fallback list takes a request out of the comparison in both
+        arms: a control that kept such requests would not match the candidate.
+        """
         tenant = headers.get(b"x-tenant-id", b"").decode("latin-1")
         if tenant in self.traffic.off_tenants and tenant:
             return "baseline"
         arm = assign(
             self._key(headers, fields, body), salt=self.salt, weight_ppm=weight
         )
-        for feature in self.traffic.fallback if arm == "canary" else ():
-            if feature in features_of(fields):
-                self.counts.fallbacks[feature] += 1
-                return "baseline"
-        return arm
+        if arm == "baseline" or not self.traffic.fallback:
+            return arm
+        used = features_of(fields).intersection(self.traffic.fallback)
+        if used and arm == "canary":
+            self.counts.fallbacks.update(used)
+        return "baseline" if used else arm
 
     def _override(self, headers: Mapping[bytes, bytes]) -> LiveArm | None:
         """The arm a tester asks for, when the key is right."""
@@ -124,7 +144,6 @@ class CanaryRouter:
         self,
         arm: LiveArm,
         request_id: str,
-        headers: Mapping[bytes, bytes],
         fields: Mapping[str, Any],
     ) -> Copy | None:
         user = fields.get("user")
@@ -139,7 +158,13 @@ class CanaryRouter:
             done=self.taste,
         )
 
-    def _decision(self, arm: LiveArm, request_id: str, copy: Copy | None) -> Decision:
+    def _decision(
+        self,
+        arm: LiveArm,
+        request_id: str,
+        copy: Copy | None,
+        second: SecondTry | None = None,
+    ) -> Decision:
         pool = "canary" if arm == "canary" else "baseline"
         self.meter.began(arm)
         return Decision(
@@ -148,6 +173,7 @@ class CanaryRouter:
             authorization=self.keys.get(pool),
             request_id=request_id,
             sample=copy,
+            second=second,
         )
 
     def ended(self, decision: Decision, status: int, outcome: str) -> None:

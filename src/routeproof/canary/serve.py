@@ -45,7 +45,7 @@ async def serving(
         )
     ]
     if admin is not None:
-        listeners.append(server(admin, config.admin))
+        listeners.append(server(admin, config.admin, grace_s=1))
     gateway.taster.start()
     control = asyncio.create_task(gateway.control())
     running = [asyncio.create_task(_serve(each)) for each in listeners]

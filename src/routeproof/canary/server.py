@@ -61,6 +61,11 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._await_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; trailers after the body are ignored."""
+        if self._reads_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The head is whole."""
         self._reads_head = False
@@ -88,6 +93,7 @@ def server(
     header_bytes: int = 32 * 1024,
     certificate: Path | None = None,
     private_key: Path | None = None,
+    grace_s: int = 30,
 ) -> uvicorn.Server:
     """A uvicorn server for an ASGI application, not started yet.
 
@@ -98,6 +104,7 @@ def server(
         header_bytes: See ``DeadlineProtocol``.
         certificate: PEM file for TLS, with ``private_key``.
         private_key: PEM file.
+        grace_s: How long running exchanges may take to end when it stops.
 
     Raises:
         ConfigError: The address makes no sense.
@@ -127,6 +134,7 @@ def server(
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,
+        timeout_graceful_shutdown=grace_s,
         h11_max_incomplete_event_size=header_bytes,
         ssl_certfile=certificate,
         ssl_keyfile=private_key,

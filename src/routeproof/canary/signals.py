@@ -182,7 +182,8 @@ def text_of_prompt(body: Mapping[str, Any]) -> str:
     if isinstance(body.get("prompt"), str):
         return str(body["prompt"])
     words = []
-    for message in body.get("messages") or ():
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
         content = message.get("content") if isinstance(message, Mapping) else None
         if isinstance(content, str):
             words.append(content)

@@ -1,41 +1,18 @@
-"""The upstream side of the relay: keep-alive pools on asyncio protocols and httptools.
+"""The upstream side of the relay: pools of kept connections.
 
-Bodies pass through as the bytes that came, content encoding included; only the
-framing (chunked, length) is undone and redone. Nothing is retried once a byte of the
+Nothing is retried once a byte of the
 response was seen, and never on another upstream.
 """
 
 import asyncio
 import ssl
-from collections import deque
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-import httptools
-
+from routeproof.canary.connection import Connection, Headers, UpstreamError
 from routeproof.errors import ConfigError
 
-HIGH_WATER_BYTES = 256 * 1024
-LOW_WATER_BYTES = 64 * 1024
-MAX_HEADER_BYTES = 64 * 1024
-
-Headers = list[tuple[bytes, bytes]]
-
-
-class UpstreamError(Exception):
-    """The upstream did not answer properly.
-
-    Attributes:
-        status: The status a client should see: 502, or 504 for a deadline.
-        is_before_first_byte: True when nothing of the response had come yet.
-    """
-
-    def __init__(
-        self, message: str, *, status: int = 502, is_before_first_byte: bool
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.is_before_first_byte = is_before_first_byte
+__all__ = ["Deadlines", "Exchange", "Headers", "Pool", "UpstreamError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,151 +24,6 @@ class Deadlines:
     idle_s: float = 120.0
 
 
-class _Connection(asyncio.Protocol):
-    """One connection; serves one exchange after the other."""
-
-    def __init__(self) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.is_closed = False
-        self._reset()
-
-    def _reset(self) -> None:
-        self.parser = httptools.HttpResponseParser(self)
-        self.status: int | None = None
-        self.headers: Headers = []
-        self.header_bytes = 0
-        self.has_head = False
-        self.has_bytes = False
-        self.is_complete = False
-        self.can_reuse = False
-        self.error: str | None = None
-        self.chunks: deque[bytes] = deque()
-        self.buffered = 0
-        self.is_paused = False
-        self.waiter: asyncio.Future[None] | None = None
-
-    def begin(self, data: list[bytes]) -> None:
-        """Send the next request on this connection."""
-        self._reset()
-        assert self.transport is not None
-        self.transport.writelines(data)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Feed the parser; what is not HTTP ends the exchange."""
-        self.has_bytes = True
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self.error = f"not HTTP: {error}"
-            self.close()
-        self._wake()
-
-    def eof_received(self) -> bool:
-        """A close ends a body without length, and breaks every other one."""
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End the exchange that is under way."""
-        self.is_closed = True
-        if not self.is_complete and self.error is None:
-            if self.has_head and not self._is_framed():
-                self.is_complete = True
-            else:
-                self.error = f"connection lost: {exc}" if exc else "connection closed"
-        self._wake()
-
-    def _is_framed(self) -> bool:
-        names = {name.lower() for name, _ in self.headers}
-        return b"content-length" in names or b"transfer-encoding" in names
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; trailers after the body are ignored."""
-        if self.has_head:
-            return
-        self.header_bytes += len(name) + len(value)
-        if self.header_bytes > MAX_HEADER_BYTES:
-            self.error = "response headers too large"
-            self.close()
-            return
-        self.headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        """The status is known from here on."""
-        status = self.parser.get_status_code()
-        if 100 <= status < 200:
-            self.headers = []
-            return
-        self.status = status
-        self.has_head = True
-
-    def on_body(self, body: bytes) -> None:
-        """Buffer a piece; stop reading when the client side is slow."""
-        self.chunks.append(body)
-        self.buffered += len(body)
-        if self.buffered > HIGH_WATER_BYTES and not self.is_paused and self.transport:
-            self.is_paused = True
-            self.transport.pause_reading()
-
-    def on_message_complete(self) -> None:
-        """The body is whole; the connection may serve again if both sides agree."""
-        if not self.has_head:
-            return
-        self.is_complete = True
-        self.can_reuse = bool(self.parser.should_keep_alive())
-
-    def take(self) -> bytes:
-        """Everything buffered, as one piece."""
-        data = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
-        self.chunks.clear()
-        self.buffered = 0
-        if self.is_paused and self.transport is not None:
-            self.is_paused = False
-            self.transport.resume_reading()
-        return data
-
-    async def wait(self, seconds: float, what: str) -> None:
-        """Wait until something new came.
-
-        Raises:
-            UpstreamError: Nothing came in time.
-        """
-        loop = asyncio.get_running_loop()
-        self.waiter = loop.create_future()
-        handle = loop.call_later(seconds, _give_up, self.waiter)
-        try:
-            await self.waiter
-        except TimeoutError:
-            self.close()
-            raise UpstreamError(
-                f"no {what} from upstream within {seconds:g} s",
-                status=504,
-                is_before_first_byte=not self.has_bytes,
-            ) from None
-        finally:
-            handle.cancel()
-            self.waiter = None
-
-    def _wake(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-
-    def close(self) -> None:
-        """Drop the connection now; upstream sees it at once."""
-        self.is_closed = True
-        if self.transport is not None:
-            self.transport.abort()
-
-
-def _give_up(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_exception(TimeoutError())
-
-
 @dataclass(slots=True)
 class Exchange:
     """A response under way. Close it when done, whatever happened."""
@@ -199,7 +31,7 @@ class Exchange:
     status: int
     headers: Headers
     _pool: "Pool"
-    _connection: _Connection
+    _connection: Connection
     _idle_s: float
 
     async def read(self) -> bytes:
@@ -241,7 +73,7 @@ class Pool:
     deadlines: Deadlines = field(default_factory=Deadlines)
     max_connections: int = 4096
     in_use: int = field(default=0, init=False)
-    _idle: list[_Connection] = field(default_factory=list, init=False)
+    _idle: list[Connection] = field(default_factory=list, init=False)
     _host: str = field(default="", init=False)
     _port: int = field(default=0, init=False)
     _tls: ssl.SSLContext | None = field(default=None, init=False)
@@ -262,8 +94,12 @@ class Pool:
         self.base_path = parts.path.rstrip("/")
         self.host_header = parts.netloc.rpartition("@")[2].encode()
 
-    async def send(self, head: bytes, body: bytes) -> Exchange:
+    async def send(
+        self, head: bytes, body: bytes, *, is_bodiless: bool = False
+    ) -> Exchange:
         """Send one request and wait for the head of its response.
+
+        ``is_bodiless``: the answer has no body whatever its headers say (``HEAD``).
 
         A kept connection that turns out to be dead before any byte came is replaced
         by a fresh one, once.
@@ -273,22 +109,22 @@ class Pool:
         """
         if self.in_use >= self.max_connections:
             raise UpstreamError(
-                f"more than {self.max_connections} exchanges with {self.url}",
+                f"more than {self.max_connections} exchanges at a time",
                 status=503,
                 is_before_first_byte=True,
             )
         self.in_use += 1
-        connection: _Connection | None = None
+        connection: Connection | None = None
         try:
             connection, is_kept = await self._connection()
-            connection.begin([head, body])
+            connection.begin([head, body], is_bodiless=is_bodiless)
             try:
                 return await self._head(connection)
             except UpstreamError as error:
                 if not (is_kept and error.status == 502 and not connection.has_bytes):
                     raise
             connection = await self._connect()
-            connection.begin([head, body])
+            connection.begin([head, body], is_bodiless=is_bodiless)
             return await self._head(connection)
         except BaseException:
             self.in_use -= 1
@@ -296,14 +132,16 @@ class Pool:
                 connection.close()
             raise
 
-    async def _head(self, connection: _Connection) -> Exchange:
+    async def _head(self, connection: Connection) -> Exchange:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.deadlines.first_byte_s
         while not connection.has_head:
             if connection.error is not None or connection.is_closed:
                 raise UpstreamError(
                     connection.error or "connection closed",
                     is_before_first_byte=not connection.has_bytes,
                 )
-            await connection.wait(self.deadlines.first_byte_s, "answer")
+            await connection.wait(until - loop.time(), "answer")
         assert connection.status is not None
         return Exchange(
             connection.status,
@@ -313,32 +151,33 @@ class Pool:
             self.deadlines.idle_s,
         )
 
-    async def _connection(self) -> tuple[_Connection, bool]:
+    async def _connection(self) -> tuple[Connection, bool]:
         while self._idle:
             kept = self._idle.pop()
             if not kept.is_closed:
                 return kept, True
         return await self._connect(), False
 
-    async def _connect(self) -> _Connection:
+    async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.deadlines.connect_s):
                 _, connection = await loop.create_connection(
-                    _Connection, self._host, self._port, ssl=self._tls
+                    Connection, self._host, self._port, ssl=self._tls
                 )
         except (OSError, TimeoutError) as error:
             raise UpstreamError(
-                f"cannot connect to {self.url}: {error or 'timed out'}",
+                f"cannot connect: {type(error).__name__}",
                 is_before_first_byte=True,
             ) from error
         return connection
 
-    def give_back(self, connection: _Connection) -> None:
+    def give_back(self, connection: Connection) -> None:
         """End of an exchange."""
         self.in_use -= 1
         if connection.is_complete and connection.can_reuse and not connection.is_closed:
             connection.take()
+            connection.is_serving = False
             self._idle.append(connection)
         else:
             connection.close()
