@@ -45,6 +45,35 @@ def test_the_worst_question_comes_first():
     assert "FAILED" in quality
 
 
+def test_a_screened_slice_without_evidence_never_hides_what_is_required():
+    screened = tuple(
+        Check(
+            name=f"headline[class=c{i}]",
+            status=Status.INCONCLUSIVE,
+            reason="thin",
+            kind="difference",
+            unit="share",
+            estimate=0.0,
+            required=False,
+        )
+        for i in range(20)
+    )
+    required = Check(
+        name="headline",
+        status=Status.PASSED,
+        reason="fine",
+        kind="difference",
+        unit="share",
+        estimate=0.0,
+        limit=0.02,
+    )
+    judgement = with_gate(a_judgement(), "correctness", checks=(*screened, required))
+    lines = terminal.render(judgement).splitlines()
+    first = next(line for line in lines if line.startswith("quality"))
+    assert first.endswith("PASSED")
+    assert any("15 more in the report: 15 inconclusive" in line for line in lines)
+
+
 def test_speed_that_was_not_judged_says_why():
     judgement = with_gate(
         a_judgement(),

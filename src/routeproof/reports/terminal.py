@@ -1,5 +1,6 @@
 """The verdict on one screen of a terminal, readable without colour."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import click
@@ -64,6 +65,7 @@ def render(
         _changes(judgement.evidence.routes, pen),
         _quality(judgement, pen),
         _speed(judgement, pen),
+        _acceptance(judgement, pen),
         _gate_line(judgement.gates, pen),
         _verdict(judgement, pen),
         _next(judgement, report, pen),
@@ -150,15 +152,25 @@ def _few(text: str, width: int) -> list[str]:
     return [*lines[: _REASON_LINES - 1], f"{last[: width - 2]} …"]
 
 
-def _picked(checks: tuple[Check, ...], most: int) -> tuple[list[Check], int]:
-    """The checks worth a line, worst first, and how many are left out.
+def _picked(checks: tuple[Check, ...], most: int) -> tuple[list[Check], list[Check]]:
+    """The checks worth a line, what decides first, and those left out.
 
     A fact has no number to show, so it is worth a line only when it does not hold.
     """
     measured = [c for c in checks if c.kind != "fact" or c.status is Status.FAILED]
-    rank = {check.name: place for place, check in enumerate(checks)}
-    measured.sort(key=lambda c: (_ORDER.index(c.status), not c.required, rank[c.name]))
-    return measured[:most], len(measured) - len(measured[:most])
+    measured.sort(key=_weight)
+    return measured[:most], measured[most:]
+
+
+def _weight(check: Check) -> tuple[int, bool]:
+    """Failed, then required and open, then required with a limit; gain leads."""
+    if check.status is Status.FAILED:
+        place = 0 if check.required else 1
+    elif check.status is not Status.PASSED:
+        place = 2 if check.required else 4
+    else:
+        place = 3 if check.required and check.limit is not None else 5
+    return place, not check.name.startswith("gain")
 
 
 def _quality(judgement: Judgement, pen: _Pen) -> Iterator[str]:
@@ -176,6 +188,13 @@ def _speed(judgement: Judgement, pen: _Pen) -> Iterator[str]:
         yield from pen.labelled("performance", [f"not judged: {gate.reason}"])
         return
     yield from _table("performance", gate, _MAX_SPEED, pen)
+
+
+def _acceptance(judgement: Judgement, pen: _Pen) -> Iterator[str]:
+    gate = _gate(judgement, "acceptance")
+    routes = judgement.evidence.routes
+    if gate is not None and routes is not None and routes.is_speculative:
+        yield from pen.labelled("acceptance", [gate.reason])
 
 
 def _table(label: str, gate: GateResult, most: int, pen: _Pen) -> Iterator[str]:
@@ -197,7 +216,9 @@ def _table(label: str, gate: GateResult, most: int, pen: _Pen) -> Iterator[str]:
         word = pen.paint(figures.STATUS_WORD[check.status], check.status)
         yield f"{label if index == 0 else '':<{_LABEL}}{text}  {word}"
     if hidden:
-        yield from pen.labelled("", [f"{hidden} more questions in the report"])
+        count = Counter(figures.STATUS_WORD[check.status].lower() for check in hidden)
+        told = ", ".join(f"{n} {word}" for word, n in count.items())
+        yield from pen.labelled("", [f"{len(hidden)} more in the report: {told}"])
 
 
 def _cells(check: Check) -> tuple[str, ...]:
