@@ -27,7 +27,8 @@ from routeproof.runs.parse import Origin
 FLUSH_EVERY = 2_000
 EVENT = (
     b'data: {"id":"chatcmpl-7a3f2c","object":"chat.completion.chunk",'
-    b'"created":1796072400,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,'
+    b'"created":1796072400,"model":"m","choices":[{"index":0,'
+    b'"delta":{"content":" word"},"logprobs":null,'
     b'"finish_reason":null}]}\n\n'
 )
 END = (

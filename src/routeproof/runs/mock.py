@@ -25,6 +25,7 @@ _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
+_NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,7 +137,10 @@ class _Connection(asyncio.Protocol):
             return
         if head.startswith(b"GET"):
             self._buffer = b""
-            self._send_log()
+            if head.startswith(b"GET /log "):
+                self._send_log()
+            else:
+                self._transport.write(_NOT_FOUND)
             return
         fields = dict(
             line.partition(b":")[::2] for line in head.lower().split(b"\r\n")[1:]
