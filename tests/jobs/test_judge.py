@@ -5,7 +5,9 @@ reason that is true of it.
 """
 
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from builders import (
     SAME,
@@ -30,6 +32,7 @@ from routeproof.proof.policy import (
     QualityGateSpec,
 )
 from routeproof.proof.workload import WorkloadSpec
+from routeproof.records.columns import Column
 from routeproof.records.manifest import ClientHealth
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import decode
@@ -252,23 +255,24 @@ def test_pass_at_k_is_one_value_for_the_samples_of_a_case(tmp_path):
     plan = Plan(cases=cases, trials=4, stages=(("quality", "c1", 1),))
     asked = (QualityGateSpec(metric="pass_at_k", k=2, tolerance=0.2),)
     path = a_run(tmp_path / "r", plan=plan, proof=a_proof(quality=asked))
-    records = columns_of_run(path)
-    ran = score_records(cases, records, batch={"code": half_right})
-    write_scores(path / "scores.parquet", ran)
+    write_scores(path / "scores.parquet", half_right(path))
     row = judge(path).evidence.quality.rows[0]
     assert row.question == "pass_at_k@2"
     assert row.units == 6
     assert row.means.baseline == pytest.approx(1 - 1 / 6)
 
 
-def half_right(asked):
-    """Every second pass over the cases of all arms is right."""
-    whole_pass = 3 * len({case.id for case, _ in asked})
-    good = [i // whole_pass % 2 for i, _ in enumerate(asked)]
-    return [
-        Score(class_="correct" if is_right else "wrong", value=float(is_right))
-        for is_right in good
-    ]
+def half_right(path):
+    """Scores of a run in which every second trial passes."""
+    cases = read_cases(path / "cases.jsonl")
+    parts = list(RunFolder.open(path).parts())
+    scores = score_records(cases, parts, batch={"code": nothing})
+    passed = (scores.trial % 2).astype(float)
+    return replace(scores, value=Column(passed, np.ones(scores.n, dtype=bool)))
+
+
+def nothing(asked):
+    return [Score(class_="wrong", value=0.0) for _ in asked]
 
 
 def test_more_samples_than_were_taken_are_said_and_leave_the_question_open(tmp_path):
@@ -280,16 +284,10 @@ def test_more_samples_than_were_taken_are_said_and_leave_the_question_open(tmp_p
         ),
         proof=a_proof(quality=asked),
     )
-    cases = read_cases(path / "cases.jsonl")
-    ran = score_records(cases, columns_of_run(path), batch={"code": half_right})
-    write_scores(path / "scores.parquet", ran)
+    write_scores(path / "scores.parquet", half_right(path))
     found = judge(path)
     assert any("pass@9 cannot be estimated" in n for n in found.evidence.notes)
     assert found.gate("correctness").status is Status.INCONCLUSIVE
-
-
-def columns_of_run(path):
-    return list(RunFolder.open(path).parts())
 
 
 def test_a_metric_no_case_is_scored_by_is_open_not_passed(tmp_path):

@@ -116,7 +116,7 @@ def chunk_gaps(records: Records, groups: Codes, count: int) -> list[LogHistogram
     """
     chunks = records.ragged("chunk_s")
     gaps, _ = gaps_of(chunks)
-    owner = np.where(served(records), groups, -1)
+    owner = np.where(served(records) & (groups >= 0), groups, count)
     owners = np.repeat(owner, np.maximum(chunks.counts() - 1, 0))
     return LogHistogram.by_group(np.maximum(gaps, 0.0), owners, count)
 
