@@ -23,6 +23,7 @@ import msgspec
 Phase = Literal[
     "ready", "stepping", "held", "paused", "rolling_back", "rolled_back", "promoted"
 ]
+WHOLE_PPM = 1_000_000
 RESTING: frozenset[str] = frozenset({"ready", "rolled_back", "promoted"})
 
 
@@ -197,9 +198,14 @@ def _is_gathering(seen: Seen, steps: Steps) -> bool:
 
 
 def _widen(state: State, now_s: float, steps: Steps) -> State:
+    """The next step; the whole traffic leaves no control to compare with: that is
+    the promotion, after which only a person takes it back."""
     step = state.step + 1
     if step >= len(steps.weights_ppm):
         return _move(state, now_s, phase="promoted", reason="all steps passed")
+    if steps.weights_ppm[step] == WHOLE_PPM:
+        done = _move(state, now_s, phase="promoted", reason="all steps passed")
+        return msgspec.structs.replace(done, step=step, weight_ppm=WHOLE_PPM)
     return msgspec.structs.replace(
         _move(state, now_s, phase="stepping", reason=f"step {step + 1} entered"),
         step=step,
