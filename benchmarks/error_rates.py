@@ -253,7 +253,7 @@ def until_decided(runs: int = 1000) -> Iterator[Row]:
         yield Row("until decided", name, promise, float(used.mean()), runs, error)
 
 
-def distributions(runs: int = 60) -> Iterator[Row]:
+def distributions(runs: int = 200) -> Iterator[Row]:
     rng = np.random.default_rng(9)
     for temperature in (1.0, 1.3, 1.6):
         hits = []

@@ -8,6 +8,7 @@ from routeproof.stats.until_decided import (
     Question,
     StoppingRule,
     all_settled,
+    fixed_graded,
     simulate,
     stop_paths,
 )
@@ -78,6 +79,16 @@ def test_missing_cases_never_certify():
     while question.settled is None:
         question.update(None if question.n % 10 == 0 else 0.0)
     assert (question.settled, question.n) == ("undecided", 200)
+
+
+@pytest.mark.parametrize(("shift", "decision"), [(0.0, "certified"), (-0.2, "harmed")])
+def test_graded_scores_are_settled_too(shift, decision):
+    rng = np.random.default_rng(6)
+    rule = StoppingRule(tolerance=0.08, alpha=0.05, floor=30, ceiling=160)
+    question = Question(rule, fixed=fixed_graded)
+    while question.settled is None:
+        question.update(float(np.clip(rng.normal(shift, 0.3), -1, 1)))
+    assert question.settled == decision
 
 
 def test_sending_goes_on_until_the_last_question_is_settled():

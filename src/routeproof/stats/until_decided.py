@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr
 
+from routeproof.stats.clusters import Differences
 from routeproof.stats.exact_paired import critical_region
 from routeproof.stats.paired_binary import harm_p_value, tolerance_p_value
+from routeproof.stats.paired_graded import graded_non_inferiority
 from routeproof.stats.sequential import Betting, betting_path
 
 Settled = Literal["certified", "harmed", "undecided"]
@@ -73,6 +75,24 @@ def fixed_binary(
     harm = harm_p_value(losses=int(np.count_nonzero(as_seen < 0)), gains=gains)
     late = harm <= rule.alpha * (1 - rule.early_harm_share)
     return "harmed" if late else "undecided"
+
+
+def fixed_graded(
+    at_worst: NDArray[np.float64], as_seen: NDArray[np.float64], rule: StoppingRule
+) -> Settled:
+    """The three bounds of a graded mean, each case a cluster of its own."""
+    late = rule.alpha * (1 - rule.early_share)
+    certified = graded_non_inferiority(
+        Differences.of(at_worst), tolerance=rule.tolerance, alpha=late
+    ).mean.decision
+    if certified == "certified":
+        return "certified"
+    late = rule.alpha * (1 - rule.early_harm_share)
+    seen = graded_non_inferiority(
+        Differences.of(as_seen), tolerance=rule.tolerance, alpha=late
+    ).mean
+    is_harm = seen.harm_p_value is not None and seen.harm_p_value <= late
+    return "harmed" if is_harm else "undecided"
 
 
 class Question:
