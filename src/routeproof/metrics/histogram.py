@@ -40,7 +40,7 @@ def _computed(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=1)
 def _table() -> NDArray[np.int64]:
-    middle: NDArray[np.float64] = (np.arange(_TABLED_US[1]) + 0.5) * 1e-6
+    middle = (np.arange(_TABLED_US[1], dtype=np.float64) + 0.5) * 1e-6
     table = _computed(middle)
     table.flags.writeable = False
     return table
