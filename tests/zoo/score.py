@@ -35,12 +35,13 @@ def work(names):
         for row in rows_of(names):
             found = zoo_play.play(row, Path(place) / row.name.strip("~"))
             print(json.dumps(zoo_play.plain(row, found)), flush=True)
+            print(f"{row.name} {found.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def share_out(rows):
     """Halves of about equal weight; a load row costs two."""
-    weights = {"load": 2.0, "sampled": 1.0, "answers": 1.0, "warm_answers": 0.7}
-    total = sum(weights[r.proof] for r in rows)
+    weights = {"answers": 1.0, "load": 1.2, "load_sglang": 4.0, "sampled": 1.0}
+    total = sum(weights.get(r.proof, 1.5) for r in rows)
     parts, done = [[] for _ in range(WORKERS)], 0.0
     for row in rows:
         parts[min(int(done / total * WORKERS), WORKERS - 1)].append(row.name)

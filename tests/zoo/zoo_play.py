@@ -38,14 +38,17 @@ class Outcome:
 @lru_cache
 def baseline(kind):
     proof, cases = (make() for make in zoo_workload.PROOFS[kind])
-    route = zoo_rows.TOY if kind == "sampled" else zoo_rows.BASELINE
+    routes = {"sampled": zoo_rows.TOY, "load_sglang": zoo_rows.SGLANG}
+    route = routes.get(kind, zoo_rows.BASELINE)
     return proof, Baseline.play(proof, cases, route)
 
 
 def play(row, folder: Path) -> Outcome:
     started = time.perf_counter()
     proof, beside = baseline(row.proof)
-    proof = zoo_workload.with_speculation(proof, row.candidate.speculation)
+    proof = zoo_workload.with_speculation(
+        proof, row.candidate.speculation, harmless=row.gate is None
+    )
     shutil.rmtree(folder, ignore_errors=True)
     run = virtual_run(folder, proof, beside, row.candidate, faults=row.run)
     found = judge(run.path)

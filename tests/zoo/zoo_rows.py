@@ -36,8 +36,12 @@ class Row:
     may_stay_open: bool = False
 
 
-SPECULATION = Speculation(draft_step_s=0.0003)
+SPECULATION = Speculation(
+    draft_step_s=0.0003,
+    by_class={"prose": 0.85, "structured": 1.15, "spanish": 0.9, "tool_call": 1.1},
+)
 BASELINE = SimulatedRoute()
+SGLANG = SimulatedRoute(dialect="sglang")
 CANDIDATE = SimulatedRoute(speculation=SPECULATION)
 TOY = SimulatedRoute(answers="toy")
 
@@ -132,13 +136,20 @@ _OPEN = {
     "acceptance_over_reported",
     "drafted_under_counted",
     "usage_missing",
+    "unequal_sampling",
     "no_control",
     "one_after_the_other",
 }
 """Rows that are detected when the check says that it cannot tell."""
 
 
+_SGLANG = {"kv_capacity_lost", "preemption_storm"}
+"""Rows on an engine that exports its KV capacity among its metrics."""
+
+
 def proof_of(name):
+    if name in _SGLANG:
+        return "load_sglang"
     if name in _LOAD:
         return "load"
     if name in _WARM:
@@ -151,6 +162,8 @@ def fault_row(name, strength=None):
     strength = fault.usual if strength is None else strength
     proof = proof_of(name)
     route = CANDIDATE
+    if proof == "load_sglang":
+        route = msgspec.structs.replace(route, dialect="sglang")
     if proof == "sampled":
         route = msgspec.structs.replace(TOY, speculation=SPECULATION)
     return Row(
@@ -169,26 +182,26 @@ def fault_row(name, strength=None):
 
 def _measured(name, reference, what, gate, checks, run, proof="answers"):
     return Row(
-        name, "measuring", reference, proof, CANDIDATE, gate, checks, run, None, what
+        name=name,
+        family="measuring",
+        reference=reference,
+        proof=proof,
+        candidate=CANDIDATE,
+        gate=gate,
+        checks=checks,
+        run=run,
+        what=what,
+        may_stay_open=name in _OPEN,
     )
 
 
 MEASURING = (
     _measured(
-        "warm_cache",
-        "vllm #52884 (2.32x from a warm cache)",
-        "the candidate has seen every prompt before",
-        "parity",
-        ("same_cache",),
-        RunFaults(candidate_warm=True),
-        "load",
-    ),
-    _measured(
         "unequal_sampling",
         "InferenceX #359, #1651; vllm PR #32723",
         "the candidate is asked with another sampling",
         "parity",
-        ("same_workload", "same_sampling", "sampling"),
+        ("same_workload", "same_sampling", "correctness/greedy_equality"),
         RunFaults(candidate_sampling=SamplingSpec(temperature=0.7, max_tokens=700)),
     ),
     _measured(
@@ -220,7 +233,7 @@ MEASURING = (
         "guidellm #487, #470; vllm #39963",
         "under load the client sends half a second late",
         "latency",
-        ("client", "saturated"),
+        ("client", "dispatch", "candidate/"),
         RunFaults(late_dispatch_s=0.5),
         "load",
     ),
@@ -238,6 +251,12 @@ def _near(share):
 
 
 HARMLESS = (
+    _harmless(
+        "warm_candidate_cache",
+        "the candidate has seen every prompt; marks in the prompts make it useless",
+        "load",
+        run=RunFaults(candidate_warm=True),
+    ),
     _harmless("same_route", "the baseline again", speculation=None),
     _harmless("exact_chain", "exact speculation, a chain of four"),
     _harmless(

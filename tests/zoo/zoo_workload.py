@@ -343,7 +343,6 @@ BASELINE = RouteSpec(
     revision="r1",
     engine=ENGINE,
     weights="bfloat16",
-    kv_cache="auto",
 )
 CANDIDATE = RouteSpec(
     like="baseline",
@@ -381,8 +380,16 @@ QUALITY = (
 )
 
 
-def with_speculation(proof, spec):
-    """The proof for a candidate that speculates by ``spec``, or not at all."""
+def with_speculation(proof, spec, *, harmless=False):
+    """The proof for a candidate that speculates by ``spec``, or not at all.
+
+    A harmless candidate is asked for no gain and no floor that it does not claim.
+    """
+    if harmless:
+        asked = msgspec.structs.replace(
+            proof.performance, gain=GainSpec(at_least=0.9), acceptance=AcceptanceSpec()
+        )
+        proof = msgspec.structs.replace(proof, performance=asked)
     if spec is None:
         candidate = RouteSpec(like="baseline", endpoint="http://simulated.invalid/v1")
     else:
@@ -421,7 +428,10 @@ def answers_proof():
         request_timeout_s=60.0,
     )
     sampling = SamplingSpec(temperature=0.0, max_tokens=700)
-    return _proof(WorkloadSpec(load=load, sampling=sampling))
+    required = {make.__name__: n for make, n in SIZES if n >= 29}
+    required["logprobs"] = required.pop("looked_into", 0)
+    required = {name: n for name, n in required.items() if n}
+    return _proof(WorkloadSpec(load=load, sampling=sampling, classes_required=required))
 
 
 def load_proof():
@@ -429,8 +439,8 @@ def load_proof():
     load = LoadSpec(
         quality=ArrivalSpec(concurrency=(4,)),
         latency=ArrivalSpec(concurrency=(1,), requests=64),
-        sweep=ArrivalSpec(concurrency=(1, 8, 32), requests=128),
-        soak=ArrivalSpec(concurrency=(16,), requests=480),
+        sweep=ArrivalSpec(concurrency=(4, 32), requests=128),
+        soak=ArrivalSpec(concurrency=(16,), requests=360),
         cache="cold",
         warmup_requests=2,
         block_size=32,
@@ -466,7 +476,16 @@ def warm_answers_proof():
     return _proof(WorkloadSpec(load=load, sampling=sampling, trials=2))
 
 
+def sglang_proof():
+    """The load proof between two SGLang routes."""
+    proof = load_proof()
+    engine = EngineSpec(name="sglang", version="0.5.23")
+    baseline = msgspec.structs.replace(BASELINE, engine=engine)
+    return msgspec.structs.replace(proof, baseline=baseline)
+
+
 PROOFS = {
+    "load_sglang": (sglang_proof, load_cases),
     "warm_answers": (warm_answers_proof, load_cases),
     "answers": (answers_proof, answer_cases),
     "load": (load_proof, load_cases),

@@ -30,6 +30,7 @@ from routeproof.routes.read_back import ReadBack
 from routeproof.routes.resolve import resolve
 from routeproof.runs.blocks import Block, Plan, Planned
 from routeproof.runs.capture import Capture, FailureKind
+from routeproof.runs.health import judge_client, quantile
 from routeproof.runs.parse import Origin, parse
 from routeproof.runs.plan import build_plan
 from routeproof.runs.request import Target, body_of, path_of
@@ -247,12 +248,14 @@ def virtual_run(
         _warm(venue, plan)
     samples: list[Sample] = []
     stages: list[StageDone] = []
+    watch = _Watch()
     now_s = 0.0
     for stage in plan.stages:
         began_s, count = now_s, 0
         for block in _ordered(stage.blocks, faults):
             records, seen, now_s = _answered(baseline, venue, block, now_s, faults)
             folder.append(records)
+            watch.take(records)
             samples += seen
             count += len(records)
         done = StageDone(
@@ -267,8 +270,38 @@ def virtual_run(
         stages.append(done)
     folder.flush()
     _write_samples(folder, samples)
-    _write_papers(folder, proof, plan, found, tuple(stages))
+    _write_papers(folder, proof, plan, found, (tuple(stages), watch.health()))
     return folder
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The client's checks on itself, as far as they mean anything without a client."""
+
+    delays_s: dict[str, list[float]] = field(default_factory=dict)
+    firsts_s: dict[str, list[float]] = field(default_factory=dict)
+
+    def take(self, records: Iterable[Record]) -> None:
+        for record in records:
+            key, clock = record.key, record.clock
+            place = f"{key.arm}/{key.phase}/{key.level}"
+            if clock.dispatched_s is not None:
+                late = clock.dispatched_s - clock.intended_s
+                self.delays_s.setdefault(place, []).append(late)
+            if record.stream.chunk_s:
+                first = record.stream.chunk_s[0] - clock.intended_s
+                self.firsts_s.setdefault(place, []).append(first)
+
+    def health(self) -> ClientHealth:
+        levels = {
+            place: {
+                "requests": float(len(delays)),
+                "dispatch_delay_p99_s": quantile(delays, 0.99),
+                "first_chunk_p50_s": quantile(self.firsts_s.get(place, []), 0.5),
+            }
+            for place, delays in self.delays_s.items()
+        }
+        return judge_client(levels)
 
 
 def _answered(
@@ -445,8 +478,9 @@ def _write_papers(
     proof: Proof,
     plan: Plan,
     found: RouteDiff,
-    stages: tuple[StageDone, ...],
+    done: tuple[tuple[StageDone, ...], ClientHealth],
 ) -> None:
+    stages, health = done
     lines = b"\n".join(msgspec.json.encode(case) for case in plan.cases) + b"\n"
     folder.cases_path.write_bytes(lines)
     folder.write_manifest(
@@ -462,7 +496,7 @@ def _write_papers(
             route_diff=msgspec.to_builtins(found),
             plan=plan.summary(),
             stages=stages,
-            health=ClientHealth(valid=True),
+            health=health,
             finished=True,
         )
     )

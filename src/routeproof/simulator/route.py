@@ -66,6 +66,8 @@ class Speculation(Strict, frozen=True, kw_only=True):
         acceptance: Probability that position ``i`` is accepted given that all before
             it were; the last value goes on for later positions.
         by_class: Factor on those probabilities for a class of prompts.
+        spread: How far prompts differ: each has its own factor in
+            ``[1 - spread, 1 + spread]``.
         draft_step_s: One pass of the drafter.
         half_context_tokens: Context at which acceptance has halved; ``None`` = never.
         draft_memory_bytes: Weights of the drafter.
@@ -76,6 +78,7 @@ class Speculation(Strict, frozen=True, kw_only=True):
     draft_tokens: int = 4
     acceptance: tuple[float, ...] = (0.82, 0.75, 0.7, 0.65)
     by_class: dict[str, float] = {}
+    spread: float = 0.2
     draft_step_s: float = 0.0005
     half_context_tokens: float | None = None
     draft_model: str | None = "simulated/draft"

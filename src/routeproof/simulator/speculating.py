@@ -1,5 +1,6 @@
 """How many tokens are drafted, and how likely each is to be accepted."""
 
+from routeproof.simulator import draws
 from routeproof.simulator.defects import EngineDefects
 from routeproof.simulator.moment import Moment, holds
 from routeproof.simulator.route import Speculation
@@ -18,6 +19,8 @@ def acceptance(
     if sequence.script is not None and sequence.script.repetitive:
         return (REPETITION_ACCEPTANCE,) * spec.draft_tokens
     factor = spec.by_class.get(sequence.class_, 1.0)
+    own = draws.unit("acceptance", sequence.ask.key)
+    factor *= 1.0 + spec.spread * (2.0 * own - 1.0)
     if spec.half_context_tokens:
         factor *= 0.5 ** (sequence.ask.prompt_tokens / spec.half_context_tokens)
     if holds(wrong.acceptance_when, sequence.ask, sequence.class_, moment):

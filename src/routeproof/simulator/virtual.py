@@ -120,7 +120,7 @@ class VirtualEngine:
 
     def page(self, path: str) -> str | None:
         """The body of an information page as it is now; ``None`` when there is none."""
-        found = self._dialect.pages.get(path)
+        found = self._dialect.pages.get(path.partition("?")[0])
         if found is None or self.engine.dead:
             return None
         return found(self.engine, self.now_s)[1].decode()
