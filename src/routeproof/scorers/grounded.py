@@ -17,6 +17,9 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 SUPPORT_SHARE = 0.8
 """Share of a sentence's content words that must be in the source."""
 
+READ_CHARACTERS = 100_000
+"""Answers are read up to here; what follows is left aside, and the trace says so."""
+
 SUFFIXES = "ations ation ings ing edly ies ied ed es s ly".split()
 
 FUNCTION_WORDS = frozenset(
@@ -80,7 +83,8 @@ def grounded(case: Case, answer: ScoredAnswer) -> Score:
     known = frozenset(content_words(source))
     if not known:
         return unscored("the source says nothing")
-    sentences = [s for s in SENTENCE_END.split(answer.text.strip()) if s]
+    text = answer.text[:READ_CHARACTERS].strip()
+    sentences = [s for s in SENTENCE_END.split(text) if s]
     shares = [(s, supported_share(s, known)) for s in sentences]
     judged = [(sentence, share) for sentence, share in shares if share is not None]
     if not judged:
@@ -89,4 +93,6 @@ def grounded(case: Case, answer: ScoredAnswer) -> Score:
     value = 1 - len(broken) / len(judged)
     class_: ScoreClass = "correct" if value == 1 else "graded" if value else "wrong"
     trace = f"{len(judged) - len(broken)} of {len(judged)} sentences supported"
+    if len(answer.text) > READ_CHARACTERS:
+        trace += f", of the first {READ_CHARACTERS} characters"
     return score(class_, value, broken[0] if broken else None, trace)

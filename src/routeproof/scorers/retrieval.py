@@ -29,6 +29,9 @@ CITATION = re.compile(
     r"[\[【(]\s{0,3}(?:doc(?:ument)?\s{0,3}[:#]?\s{0,3})?"
     r"([^\[\]()【】\s,;]{1,128})\s{0,3}[\])】]"
 )
+CITED_CHARACTERS = 200_000
+"""Citations are looked for in this much of an answer."""
+
 _ID_KEYS = ("id", "doc_id", "document_id", "docid", "_id")
 _LIST_KEYS = ("documents", "results", "ids", "ranking", "hits", "sources")
 
@@ -74,7 +77,7 @@ def read_ranking(text: str, form: str = "auto") -> tuple[list[str] | None, str]:
             line.split(maxsplit=1)[0] for line in text.splitlines() if line.strip()
         ]
         return unique([word.strip("[]().,:;*-#") for word in words]), "lines"
-    return unique(CITATION.findall(text)) or None, "citations"
+    return unique(CITATION.findall(text[:CITED_CHARACTERS])) or None, "citations"
 
 
 def _ids_of(value: Any) -> list[str] | None:
