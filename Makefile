@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test quick check env engine lock zoo bench docs clean
+.PHONY: help demo test quick check env engine lock zoo bench bench-peers docs clean
 
 help:           ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -37,6 +37,18 @@ $(READY): requirements/dev.lock pyproject.toml
 
 engine: $(READY) ## fetch llama-server and the demo's model into the cache
 	$(BIN)/routeproof engine
+
+zoo: $(READY)   ## the fault zoo: what the gates see, written to docs/zoo.md
+	$(BIN)/python tests/zoo/score.py
+
+bench: $(READY) ## the load client against true times, side by side with plain clients
+	$(BIN)/python benchmarks/client.py
+
+bench-peers: $(READY) ## the same with other tools, each in an environment of its own
+	$(BIN)/python benchmarks/client_peers.py
+
+docs: $(READY)  ## the documentation as a site in site/
+	$(BIN)/mkdocs build --strict
 
 lock:           ## pin the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
