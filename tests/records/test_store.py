@@ -170,6 +170,12 @@ def test_a_second_run_does_not_overwrite_the_first(tmp_path):
         RunFolder.create(tmp_path / "run")
 
 
+def test_a_folder_with_records_and_no_manifest_is_a_run_too(tmp_path):
+    stored(tmp_path, [a_record()])
+    with pytest.raises(StoredRunError, match="holds a run already"):
+        RunFolder.create(tmp_path / "run")
+
+
 def test_records_stay_pending_when_they_cannot_be_written(tmp_path):
     folder = RunFolder.create(tmp_path / "run")
     folder.append([a_record(request_id="kept")])

@@ -46,7 +46,7 @@ class RunFolder:
         Raises:
             StoredRunError: It holds a run already, or cannot be made.
         """
-        if (path / "manifest.json").exists():
+        if (path / "manifest.json").exists() or _numbered(path / "records"):
             raise StoredRunError(
                 f"{path} holds a run already",
                 hint="go on with it by --resume, or give another folder",
@@ -179,10 +179,11 @@ class RunFolder:
         self, columns: dict[str, AnyColumn], storage: dict[str, Storage] | None = None
     ) -> Path:
         """Write samples (columns ``at_s``, ``arm``, ``name``, ``value``) as a part."""
-        path = self._next_part("telemetry")
-        notes = {"kind": _TELEMETRY_KIND, "schema": str(SCHEMA)}
-        write_table(path, columns, storage=storage, metadata=notes)
-        return path
+        with self._flushing:
+            path = self._next_part("telemetry")
+            notes = {"kind": _TELEMETRY_KIND, "schema": str(SCHEMA)}
+            write_table(path, columns, storage=storage, metadata=notes)
+            return path
 
     def telemetry(self) -> Iterator[Records]:
         """Stored samples, part by part.

@@ -28,9 +28,11 @@ from routeproof.runs.parse import Origin
 from routeproof.runs.request import Target
 
 EVERY_S = 1.0
+STORE_EVERY_S = 30.0
+"""What a kill -9 may cost of the samples."""
+
 SCRAPE_DEADLINE_S = 2.0
 _DEFAULT_METRICS_PATH = "/metrics"
-_SAMPLES_PER_PART = 20_000
 _MISSES_ALLOWED = 3
 """A page that could not be had this often in a row is not asked for again: waiting
 for it would cost more than it tells."""
@@ -79,8 +81,9 @@ class Sampler:
         while True:
             await asyncio.sleep(every_s)
             await self.sample(busy)
-            if len(self._samples) >= _SAMPLES_PER_PART:
-                self.flush()
+            oldest_s = self._samples[0][0] if self._samples else math.inf
+            if self.origin.seconds(monotonic_ns()) - oldest_s >= STORE_EVERY_S:
+                await asyncio.to_thread(self.flush)
 
     def flush(self) -> None:
         """Write what was sampled.
