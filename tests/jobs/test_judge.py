@@ -109,6 +109,15 @@ def test_the_same_route_twice_fails_no_gate(tmp_path):
     assert found.verdict.decision is Decision.PILOT
 
 
+def test_cases_that_are_sampled_need_not_be_equal(tmp_path):
+    hot = {"temperature": 0.8}
+    cases = tuple(a_case(i, parameters=hot if i < 60 else {}) for i in range(160))
+    other = Behaviour(speed=1.5, text=lambda n: f"It is {n}." if n < 60 else f"= {n}.")
+    found = judged(tmp_path / "r", candidate=other, plan=Plan(cases=cases))
+    row = next(r for r in found.evidence.quality.equality if r.pair == "candidate")
+    assert (row.pairs, row.equal) == (100, 0)
+
+
 def test_a_loss_of_quality_is_avoided_with_pairs_to_read(tmp_path):
     found = judged(
         tmp_path / "r",

@@ -199,7 +199,8 @@ def _greedy(run: Gathered, phase: str, agreed: Agreed) -> list[Differing]:
     if agreed.temperature > 0:
         return []
     arms: tuple[Literal["candidate", "control"], ...] = ("candidate", "control")
-    found = (differing(run.requests, phase, arm) for arm in arms)
+    sampled = {c.id for c in run.cases if (c.parameters.get("temperature") or 0) > 0}
+    found = (differing(run.requests, phase, arm, sampled=sampled) for arm in arms)
     return [each for each in found if each is not None]
 
 

@@ -1,6 +1,6 @@
 """Pairs whose score changed, and greedy texts that differ: which ones are shown."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -133,12 +133,22 @@ class Differing:
 
 
 def differing(
-    requests: Requests, phase: str, other: Literal["candidate", "control"]
+    requests: Requests,
+    phase: str,
+    other: Literal["candidate", "control"],
+    *,
+    sampled: Collection[str] = (),
 ) -> Differing | None:
-    """Which greedy answers differ; ``None`` when no pair was answered on both sides."""
+    """Which greedy answers differ; ``None`` when no pair was answered on both sides.
+
+    ``sampled`` are cases with a temperature of their own: nobody expects them equal.
+    """
     pairs = pair_arms(requests, phase=phase, other=other)
     digest, key = requests.number("answer_digest"), requests.number("request_key")
+    case = requests.label("case_id")
+    is_greedy = np.array([name not in sampled for name in case.names] + [False])
     known = digest.known[pairs.left] & digest.known[pairs.right]
+    known &= is_greedy[case.codes[pairs.left]]
     left, right = pairs.left[known], pairs.right[known]
     if not left.size:
         return None
