@@ -44,7 +44,11 @@ def main():
     wanted = set(filter(None, options.classes.split(",")))
     cases = [c for c in golden_cases() if not wanted or c.class_ in wanted]
     with engine(NGRAM if options.ngram else ()) as url:
-        rows = [measure(case, url) for case in cases]
+        rows = []
+        for number, case in enumerate(cases, 1):
+            rows.append(measure(case, url))
+            print(f"\r{number} of {len(cases)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
     table = summarise(rows)
     if options.json:
         print(json.dumps(table, indent=2))
