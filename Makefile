@@ -44,11 +44,13 @@ zoo: $(READY)   ## the fault zoo: what the gates see, written to docs/zoo.md
 bench: $(READY) ## the load client against true times, side by side with plain clients
 	$(BIN)/python benchmarks/client.py
 
-bench-peers: $(READY) ## the same with other tools, each in an environment of its own
-	$(BIN)/python benchmarks/client_peers.py
+bench-peers: $(READY) ## the same beside aiohttp and httpx clients
+	$(PYTHON) -m venv .bench-peers
+	.bench-peers/bin/python -m pip install --quiet aiohttp httpx
+	$(BIN)/python benchmarks/client.py --peers
 
 docs: $(READY)  ## the documentation as a site in site/
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build
 
 lock:           ## pin the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
@@ -57,4 +59,4 @@ lock:           ## pin the dependencies anew (needs uv)
 	  --no-emit-index-url --no-emit-find-links --no-annotate --all-extras pyproject.toml requirements/dev.in -o requirements/dev.lock
 
 clean:          ## remove what the commands above made here
-	rm -rf $(VENV) .cache dist site
+	rm -rf $(VENV) .bench-peers .cache dist site
