@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -31,6 +32,28 @@ def serve(file: Path, engine: str) -> None:
     from routeproof.jobs import canary
 
     canary.serve(file, say=lambda text: click.echo(text, err=True), engine=engine)
+
+
+@command.command()
+@FILE
+@click.option(
+    "--how",
+    type=click.Choice(["fault", "trigger"]),
+    default="fault",
+    show_default=True,
+    help="Put errors before the candidate, or roll back by command.",
+)
+@click.option("--model", default="default", help="Model the drill's requests name.")
+def drill(file: Path, how: Literal["fault", "trigger"], model: str) -> None:
+    """Walk the way back on a shadow canary and keep the evidence."""
+    from routeproof.jobs.drill import DrillOptions
+    from routeproof.jobs.drill import drill as walk
+
+    found, kept = walk(file, DrillOptions(how=how, model=model))
+    click.echo(found.in_words())
+    click.echo(f"evidence: {kept}; write `rollback: {{drilled: {kept}}}` in the proof")
+    if found.problem() is not None:
+        raise SystemExit(1)
 
 
 @command.command()

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from routeproof.errors import ConfigError, StoredRunError
+from routeproof.jobs.drill_evidence import with_drill
 from routeproof.metrics.degenerate import degenerate_column
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.honoured import (
@@ -100,7 +101,9 @@ def read_proof(folder: RunFolder, manifest: Manifest) -> Proof | None:
                 f"{folder.manifest_path}: the proof in it cannot be read: {error}",
                 hint="judge it with the version of routeproof that made it",
             ) from None
-    return load_proof(folder.proof_path) if folder.proof_path.exists() else None
+    if not folder.proof_path.exists():
+        return None
+    return with_drill(load_proof(folder.proof_path), folder.path)
 
 
 def _reduced(

@@ -16,6 +16,7 @@ from routeproof.engines.embedded import Progress as Download
 from routeproof.errors import ConfigError, EngineError, StoredRunError
 from routeproof.gates.result import Status
 from routeproof.jobs.agreed import check_questions
+from routeproof.jobs.drill_evidence import keep_drill
 from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.judge import judge
 from routeproof.jobs.route_checks import RouteChecks, check_routes
@@ -132,6 +133,7 @@ class _Run:
         else:
             folder = RunFolder.create(out)
         folder.proof_path.write_bytes(text)
+        keep_drill(self.proof, proof_path.parent, folder.path)
         write_cases(self.cases, folder.cases_path)
         return folder
 
