@@ -189,6 +189,7 @@ def test_records_stay_pending_when_they_cannot_be_written(tmp_path):
     assert folder.done_request_ids() == {"kept", "late"}
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(
         st.one_of(st.none(), st.lists(st.integers(0, 2**31 - 1), max_size=4)),

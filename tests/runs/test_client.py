@@ -228,6 +228,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again():
     assert run(go()) == 3
 
 
+@pytest.mark.slow
 def test_as_many_connections_are_opened_as_streams_run():
     async def go():
         gate = asyncio.Event()
@@ -351,6 +352,7 @@ def test_an_unknown_certificate_is_refused_unless_told_otherwise(certificate):
     assert trusting.answer.outcome == "completed"
 
 
+@pytest.mark.slow
 def test_a_large_request_and_a_large_answer_pass():
     big = "x" * 3_000_000
     steps = [

@@ -57,6 +57,7 @@ def planned_ids(plan):
     return [p.request_id for s in plan.stages for b in s.blocks for p in b.requests()]
 
 
+@pytest.mark.slow
 def test_every_planned_request_gets_one_record(tmp_path):
     plan = build_plan(some_cases(10), a_workload(concurrency=(1, 2)))
     done, one, two = carry_out(tmp_path / "r", plan, chat_stream())
@@ -69,6 +70,7 @@ def test_every_planned_request_gets_one_record(tmp_path):
     assert (again.sent, again.skipped) == (0, len(planned))
 
 
+@pytest.mark.slow
 def test_only_one_arm_is_busy_at_a_time(tmp_path):
     plan = build_plan(some_cases(24), a_workload(concurrency=(4,)))
     carry_out(tmp_path / "r", plan, chat_stream(wait_s=0.001))
@@ -85,6 +87,7 @@ def test_a_closed_level_keeps_to_its_concurrency(tmp_path):
     assert one.most_in_flight == two.most_in_flight == 4
 
 
+@pytest.mark.slow
 def test_an_open_level_sends_when_due_whatever_the_server_does(tmp_path):
     workload = a_workload(
         "sweep", load={"warmup_requests": 0}, request_rate=(200.0,), requests=40
@@ -135,6 +138,7 @@ def test_the_control_arm_goes_to_the_baseline(tmp_path):
     assert arms == {"baseline": 3, "candidate": 3, "control": 3}
 
 
+@pytest.mark.slow
 def test_failures_are_records_and_the_run_goes_on(tmp_path):
     def script(seen):
         kinds = [chat_stream(), [ABORT], json_reply({"error": "busy"}, 503)]
@@ -169,6 +173,7 @@ def test_a_folder_that_cannot_be_written_stops_the_run(tmp_path):
         carry_out(tmp_path / "r", plan, script)
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_be_asked_for_usage_is_not_asked_by_any_arm(tmp_path):
     path = tmp_path / "r"
 

@@ -211,6 +211,7 @@ class CountingAdapter(PlainAdapter):
         return Counters(at_s=at_s, values={name: float(value)})
 
 
+@pytest.mark.slow
 def test_a_run_writes_stages_health_and_samples(tmp_path):
     def script(seen):
         if seen.method == "GET":

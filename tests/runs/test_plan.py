@@ -23,6 +23,7 @@ def sent(blocks, arm):
     return [(p.case, p.trial) for b in blocks if b.arm == arm for p in b.requests()]
 
 
+@pytest.mark.slow
 @given(
     n_cases=st.integers(1, 40),
     trials=st.integers(1, 3),
