@@ -30,15 +30,15 @@ VARIANTS: dict[str, Variant] = {
         fields="""\
   speculation:
     method: ngram-simple
-    draft_tokens: 16
+    draft_tokens: 8
     placement: same_device
-    options: {ngram_simple_size_n: 3, ngram_simple_size_m: 16}
+    options: {ngram_simple_size_n: 4, ngram_simple_size_m: 8}
   changes: [speculation]
 """,
         arguments=(
             "--spec-type", "ngram-simple",
-            "--spec-ngram-simple-size-n", "3",
-            "--spec-ngram-simple-size-m", "16",
+            "--spec-ngram-simple-size-n", "4",
+            "--spec-ngram-simple-size-m", "8",
         ),
     ),
     "draft": Variant(
