@@ -149,7 +149,9 @@ def quality_checks() -> tuple[Check, ...]:
             required=origin != "screening",
             slice=where,
         )
-        for metric, where, origin, n, base, cand, diff, half, tolerance, status in QUESTIONS
+        for (metric, where, origin, n, base, cand, diff, half, tolerance, status) in (
+            QUESTIONS
+        )
     )
 
 

@@ -221,7 +221,7 @@ def tune_grid(rows: Sequence[Row]) -> Figure | None:
     )
     colour = (
         alt.Color("gain:Q")
-        .scale(range=["#e8a04a", "#f3efe7", "#86b4e8"], domainMid=1)
+        .scale(range=["#e8a04a", "#f3efe7", "#86b4e8"], domainMid=1, interpolate="rgb")
         .legend(None)
     )
     chart = base.mark_rect(
