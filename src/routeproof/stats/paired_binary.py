@@ -81,7 +81,9 @@ def non_inferiority(
     below = interval.high is not None and interval.high < -tolerance
     minimum = zero_flip_minimum(tolerance, alpha)
     decision: Answer = "undecided"
-    if max(p, worst) <= alpha:
+    # A missing pair is also one pair more: with few pairs that could look better.
+    worst = max(p, worst)
+    if worst <= alpha:
         decision = "certified"
     elif harm <= alpha or below:
         decision = "harmed"
