@@ -45,7 +45,7 @@ def share_out(rows):
     parts, done = [[] for _ in range(WORKERS)], 0.0
     for row in rows:
         parts[min(int(done / total * WORKERS), WORKERS - 1)].append(row.name)
-        done += weights[row.proof]
+        done += weights.get(row.proof, 1.5)
     return [part for part in parts if part]
 
 

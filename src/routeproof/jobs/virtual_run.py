@@ -5,77 +5,29 @@ a real run; only the client's socket and the engine behind it are replaced. So a
 can be tried on a known fault in seconds, and judged like any other.
 """
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
-from routeproof import __version__
-from routeproof.engines.adapter import TableAdapter
-from routeproof.engines.adapters import adapter
-from routeproof.engines.endpoint import Endpoint
 from routeproof.jobs.simulated_answers import book_of
+from routeproof.jobs.virtual_papers import Watch, write_papers, write_samples
+from routeproof.jobs.virtual_venue import SOUND_RUN, RunFaults, Sample, Venue
 from routeproof.proof.proof import Proof
-from routeproof.proof.workload import SamplingSpec
-from routeproof.records.columns import Column
-from routeproof.records.manifest import ClientHealth, Manifest, StageDone, Versions
-from routeproof.records.record import Arm, Clock, Key, Record, Stream
+from routeproof.records.manifest import StageDone
+from routeproof.records.record import Clock, Record, Stream
 from routeproof.records.store import RunFolder
 from routeproof.routes.diff import diff
 from routeproof.routes.inventory import RouteDiff, take_inventory
 from routeproof.routes.read_back import ReadBack
 from routeproof.routes.resolve import resolve
-from routeproof.runs.blocks import Block, Plan, Planned
-from routeproof.runs.capture import Capture, FailureKind
-from routeproof.runs.health import judge_client, quantile
-from routeproof.runs.parse import Origin, parse
+from routeproof.runs.blocks import Block, Plan
 from routeproof.runs.plan import build_plan
-from routeproof.runs.request import Target, body_of, path_of
-from routeproof.simulator.book import Book
 from routeproof.simulator.route import SimulatedRoute
-from routeproof.simulator.virtual import Exchange, VirtualEngine
 from routeproof.workloads.case import Case
-from routeproof.workloads.fingerprint import fingerprint
-
-WALL_S = 1_790_000_000.0
-"""Wall clock at the start of every virtual run."""
 
 BETWEEN_BLOCKS_S = 0.02
-SAMPLE_EVERY_S = 1.0
-_ZERO_NS = 1_000_000_000
-_ORIGIN = Origin(_ZERO_NS, WALL_S)
-"""Time zero is not stamp 0, which means "never" in a capture."""
-
-_ADAPTERS = {"llamacpp": "llama.cpp", "tensorrt_llm": "tensorrt-llm"}
-
-Sample = tuple[float, str, str, float]
-"""(at_s, arm, name, value)."""
-
-
-class RunFaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be wrong with the measuring itself, not with a route.
-
-    Attributes:
-        one_after_the_other: All of the baseline first, then all of the candidate.
-        control: False leaves the A/A control out.
-        candidate_sampling: Sampling the candidate gets instead of the workload's.
-        candidate_cases_share: Share of the cases the candidate is sent.
-        candidate_warm: Every prompt has been through the candidate's cache before.
-        late_dispatch_s: The client sends later than it should, under load.
-    """
-
-    one_after_the_other: bool = False
-    control: bool = True
-    candidate_sampling: SamplingSpec | None = None
-    candidate_cases_share: float = 1.0
-    candidate_warm: bool = False
-    late_dispatch_s: float = 0.0
-
-
-SOUND_RUN = RunFaults()
 
 
 @dataclass(slots=True)
@@ -85,109 +37,6 @@ class Played:
     records: dict[int, list[Record]] = field(default_factory=dict)
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     length_s: dict[int, float] = field(default_factory=dict)
-
-
-class Venue:
-    """One simulated route as an arm of a plan sees it."""
-
-    def __init__(self, route: SimulatedRoute, book: Book) -> None:
-        self.engine = VirtualEngine(route, book)
-        name = _ADAPTERS.get(route.dialect, route.dialect)
-        self.adapter: TableAdapter = adapter(name)
-        endpoint = Endpoint("http://simulated.invalid/v1")
-        self.target = Target(endpoint, route.identity.model, self.adapter)
-        self._sampled_s = -SAMPLE_EVERY_S
-
-    def read_back(self) -> ReadBack:
-        """What the route says of itself."""
-        paths = {*self.adapter.probe_paths, "/v1/models"}
-        pages = {path: self.engine.page(path) for path in sorted(paths)}
-        return self.adapter.read_back({p: t for p, t in pages.items() if t is not None})
-
-    def play(
-        self, plan: Plan, block: Block, start_s: float, faults: RunFaults
-    ) -> tuple[list[Record], list[Sample], float]:
-        """Send one block from ``start_s`` on: records, samples, time it ended.
-
-        Times are those of the run.
-        """
-        self.engine.idle_until(start_s)
-        records: list[Record] = []
-        samples: list[Sample] = []
-        ended_s = start_s
-        for exchange in self._exchanges(plan, block, start_s, faults):
-            planned, due_s = exchange.tag
-            key = _key(plan, block, planned)
-            records.append(parse(_capture(exchange, due_s), key, self.adapter, _ORIGIN))
-            ended_s = max(ended_s, exchange.end_s or ended_s)
-            samples += self._sample(block.arm, force=False)
-        samples += self._sample(block.arm, force=True)
-        return records, samples, ended_s
-
-    def _exchanges(
-        self, plan: Plan, block: Block, start_s: float, faults: RunFaults
-    ) -> Iterator[Exchange]:
-        if block.offsets_s is not None:
-            for planned in block.requests():
-                due_s = start_s + (planned.offset_s or 0.0)
-                self._send(plan, block, planned, (due_s, due_s), faults)
-            while (done := self.engine.next_end()) is not None:
-                yield done
-            return
-        coming = block.requests()
-        many = block.concurrency or 1
-        for planned in _first(coming, many):
-            self._send(plan, block, planned, (start_s, start_s), faults)
-        last_s = None if block.duration_s is None else start_s + block.duration_s
-        while (done := self.engine.next_end()) is not None:
-            yield done
-            now_s = self.engine.now_s
-            if last_s is not None and now_s >= last_s:
-                continue
-            for planned in _first(coming, 1):
-                self._send(plan, block, planned, (now_s, now_s), faults)
-
-    def _send(
-        self,
-        plan: Plan,
-        block: Block,
-        planned: Planned,
-        times_s: tuple[float, float],
-        faults: RunFaults,
-    ) -> None:
-        case = plan.cases[planned.case]
-        sampling = plan.workload.sampling
-        if block.arm == "candidate" and faults.candidate_sampling is not None:
-            sampling = faults.candidate_sampling
-        body = body_of(
-            case,
-            self.target,
-            sampling,
-            stream=plan.workload.stream,
-            trial=planned.trial,
-            nonce=block.nonce,
-            prefill_only=block.prefill_only,
-        )
-        due_s, at_s = times_s
-        if (block.concurrency or 2) > 1:
-            at_s += faults.late_dispatch_s
-        self.engine.send(
-            at_s,
-            f"/v1/{path_of(case)}",
-            body,
-            tag=(planned, due_s),
-            deadline_s=plan.workload.load.request_timeout_s,
-        )
-
-    def _sample(self, arm: Arm, *, force: bool) -> list[Sample]:
-        now_s = self.engine.now_s
-        if not force and now_s - self._sampled_s < SAMPLE_EVERY_S:
-            return []
-        self._sampled_s = now_s
-        page = self.engine.page(self.adapter.metrics_path)
-        values = {} if page is None else self.adapter.counters(page, now_s).values
-        held = {"device_memory_bytes": float(self.engine.engine.memory_bytes)}
-        return [(now_s, arm, name, v) for name, v in {**values, **held}.items()]
 
 
 @dataclass(slots=True)
@@ -248,7 +97,7 @@ def virtual_run(
         _warm(venue, plan)
     samples: list[Sample] = []
     stages: list[StageDone] = []
-    watch = _Watch()
+    watch = Watch()
     now_s = 0.0
     for stage in plan.stages:
         began_s, count = now_s, 0
@@ -269,39 +118,9 @@ def virtual_run(
         )
         stages.append(done)
     folder.flush()
-    _write_samples(folder, samples)
-    _write_papers(folder, proof, plan, found, (tuple(stages), watch.health()))
+    write_samples(folder, samples)
+    write_papers(folder, proof, plan, found, (tuple(stages), watch.health()))
     return folder
-
-
-@dataclass(slots=True)
-class _Watch:
-    """The client's checks on itself, as far as they mean anything without a client."""
-
-    delays_s: dict[str, list[float]] = field(default_factory=dict)
-    firsts_s: dict[str, list[float]] = field(default_factory=dict)
-
-    def take(self, records: Iterable[Record]) -> None:
-        for record in records:
-            key, clock = record.key, record.clock
-            place = f"{key.arm}/{key.phase}/{key.level}"
-            if clock.dispatched_s is not None:
-                late = clock.dispatched_s - clock.intended_s
-                self.delays_s.setdefault(place, []).append(late)
-            if record.stream.chunk_s:
-                first = record.stream.chunk_s[0] - clock.intended_s
-                self.firsts_s.setdefault(place, []).append(first)
-
-    def health(self) -> ClientHealth:
-        levels = {
-            place: {
-                "requests": float(len(delays)),
-                "dispatch_delay_p99_s": quantile(delays, 0.99),
-                "first_chunk_p50_s": quantile(self.firsts_s.get(place, []), 0.5),
-            }
-            for place, delays in self.delays_s.items()
-        }
-        return judge_client(levels)
 
 
 def _answered(
@@ -359,56 +178,6 @@ def _route_diff(proof: Proof, first: ReadBack, second: ReadBack) -> RouteDiff:
     )
 
 
-# -- records ---------------------------------------------------------------------------
-
-
-def _first(coming: Iterator[Planned], n: int) -> Iterator[Planned]:
-    for _ in range(n):
-        planned = next(coming, None)
-        if planned is None:
-            return
-        yield planned
-
-
-def _key(plan: Plan, block: Block, planned: Planned) -> Key:
-    return Key(
-        request_id=planned.request_id,
-        arm=block.arm,
-        phase=block.phase,
-        level=block.level,
-        block=block.number,
-        case_id=plan.cases[planned.case].id,
-        trial=planned.trial,
-    )
-
-
-_FAILURES: Mapping[str, tuple[FailureKind, str]] = {
-    "timeout": ("timeout", "not finished in time"),
-    "cut_short": ("cut_short", "the server closed the connection mid-response"),
-    "connection_error": ("connection_error", "connection refused"),
-}
-
-
-def _capture(exchange: Exchange, due_s: float) -> Capture:
-    capture = Capture(_ns(due_s), _ns(exchange.sent_s), _ns(exchange.sent_s))
-    capture.status = exchange.status
-    capture.headers = [("content-type", exchange.kind)]
-    if exchange.first_byte_s is not None:
-        capture.first_byte_ns = _ns(exchange.first_byte_s)
-    for due, data in exchange.pieces:
-        capture.stamps.append(_ns(due))
-        capture.pieces.append(data)
-        capture.size_bytes += len(data)
-    if exchange.failure is not None:
-        capture.failure = _FAILURES[exchange.failure]
-    capture.end_ns = _ns(exchange.end_s or exchange.sent_s)
-    return capture
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * 1e9) + _ZERO_NS
-
-
 def _moved(record: Record, by_s: float) -> Record:
     """The same record, ``by_s`` later."""
     clock, stream = record.clock, record.stream
@@ -450,53 +219,3 @@ def _late(record: Record, by_s: float) -> Record:
 
 def _moved_samples(samples: Iterable[Sample], by_s: float) -> list[Sample]:
     return [(at + by_s, arm, name, value) for at, arm, name, value in samples]
-
-
-# -- the folder ----------------------------------------------------------------------
-
-
-def _write_samples(folder: RunFolder, samples: list[Sample]) -> None:
-    if not samples:
-        return
-    at_s, arms, names, values = zip(*samples, strict=True)
-    folder.write_telemetry(
-        {
-            "at_s": _known(at_s),
-            "arm": np.array(arms, dtype=object),
-            "name": np.array(names, dtype=object),
-            "value": _known(values),
-        }
-    )
-
-
-def _known(values: Sequence[float]) -> Column:
-    return Column(np.array(values), np.ones(len(values), dtype=np.bool_))
-
-
-def _write_papers(
-    folder: RunFolder,
-    proof: Proof,
-    plan: Plan,
-    found: RouteDiff,
-    done: tuple[tuple[StageDone, ...], ClientHealth],
-) -> None:
-    stages, health = done
-    lines = b"\n".join(msgspec.json.encode(case) for case in plan.cases) + b"\n"
-    folder.cases_path.write_bytes(lines)
-    folder.write_manifest(
-        Manifest(
-            run_id=folder.path.name,
-            created_wall="2026-09-21T14:13:20+00:00",
-            versions=Versions(
-                routeproof=__version__, python="virtual", platform="virtual"
-            ),
-            proof=msgspec.to_builtins(proof),
-            cases_digest=hashlib.sha256(lines).hexdigest(),
-            fingerprint=fingerprint(plan.cases, proof.workload),
-            route_diff=msgspec.to_builtins(found),
-            plan=plan.summary(),
-            stages=stages,
-            health=health,
-            finished=True,
-        )
-    )
