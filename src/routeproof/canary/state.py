@@ -198,8 +198,11 @@ def _is_gathering(seen: Seen, steps: Steps) -> bool:
 
 
 def _widen(state: State, now_s: float, steps: Steps) -> State:
-    """The next step; the whole traffic leaves no control to compare with: that is
-    the promotion, after which only a person takes it back."""
+    """The next step, or the promotion.
+
+    The whole traffic leaves no control to compare with: entering it is the promotion,
+    after which only a person takes the candidate back.
+    """
     step = state.step + 1
     if step >= len(steps.weights_ppm):
         return _move(state, now_s, phase="promoted", reason="all steps passed")

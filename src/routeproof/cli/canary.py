@@ -1,6 +1,7 @@
 """``routeproof canary``: serve a canary, promote it or roll it back."""
 
 import json
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -76,6 +77,28 @@ def status(file: Path, as_json: bool) -> None:
         need = "required" if signal["is_required"] else ""
         stands = f"{signal['name']:<18} {signal['outcome']:<13} {need:<9}"
         click.echo(f"  {stands} {signal['reason']}")
+
+
+@command.command()
+@FILE
+@click.option("--since", help="First day (UTC), 2026-01-31; seven days back without.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write weekly.md and weekly.html into this folder.",
+)
+def weekly(file: Path, since: str | None, out: Path | None) -> None:
+    """Report rejections, lengths, latency, structure and complaints day by day."""
+    from routeproof.jobs import canary
+
+    markdown, page = canary.weekly(file, since=since, now_s=time.time())
+    if out is None:
+        click.echo(markdown)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "weekly.md").write_text(markdown, encoding="utf-8")
+    (out / "weekly.html").write_text(page, encoding="utf-8")
+    click.echo(f"{out / 'weekly.md'}\n{out / 'weekly.html'}")
 
 
 def _steering(name: str, summary: str) -> None:

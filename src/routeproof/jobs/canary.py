@@ -7,15 +7,22 @@ import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
+from routeproof.canary import weekly_page
 from routeproof.canary.admin import Admin
 from routeproof.canary.config import CanaryConfig, in_words, load_canary
 from routeproof.canary.gateway import Gateway
+from routeproof.canary.samples import Spool
+from routeproof.canary.sealing import seal_from
 from routeproof.canary.serve import serving
+from routeproof.canary.store import SqliteStore
+from routeproof.canary.weekly import DAY_S
+from routeproof.canary.weekly import weekly as weekly_of
 from routeproof.errors import ConfigError
 
 
@@ -102,4 +109,45 @@ def ask(
         raise ConfigError(
             f"no gateway answers at {config.admin}: {error}",
             hint=f"start it with `routeproof canary serve {path}`",
+        ) from None
+
+
+def weekly(path: Path, *, since: str | None, now_s: float) -> tuple[str, str]:
+    """The report of the last days as Markdown and as HTML.
+
+    Args:
+        path: The canary file; its store and its spool are read, not the gateway.
+        since: First UTC day, ``2026-01-31``; seven days back when ``None``.
+        now_s: Unix seconds.
+
+    Raises:
+        ConfigError: The day is none, or the canary never ran.
+        StoredRunError: The store cannot be read, or not with the key at hand.
+    """
+    config = load_canary(path)
+    if not (config.folder / "state.db").exists():
+        raise ConfigError(
+            f"no canary ever ran in {config.folder}",
+            hint=f"start it with `routeproof canary serve {path}`",
+        )
+    seal = seal_from(config.spec.privacy.seal_key_env, os.environ)
+    spool = Spool(config.folder / "samples.db", seal=seal)
+    since_s = _day_s(since) if since else (now_s // DAY_S - 6) * DAY_S
+    found = weekly_of(
+        config.name,
+        spool.between(since_s, now_s),
+        SqliteStore(config.folder / "state.db").since(0),
+        since_s=since_s,
+        until_s=now_s,
+    )
+    spool.close()
+    return weekly_page.markdown(found), weekly_page.html(found)
+
+
+def _day_s(day: str) -> float:
+    try:
+        return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise ConfigError(
+            f"`{day}` is no day", key="--since", hint="write 2026-01-31"
         ) from None
