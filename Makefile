@@ -56,7 +56,7 @@ lock:           ## pin the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --no-annotate pyproject.toml -o requirements/core.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-emit-index-url --no-emit-find-links --no-annotate --all-extras pyproject.toml requirements/dev.in -o requirements/dev.lock
+	  --no-emit-index-url --no-emit-find-links --no-annotate --extra canary --extra nvml pyproject.toml requirements/dev.in -o requirements/dev.lock
 
 clean:          ## remove what the commands above made here
 	rm -rf $(VENV) .bench-peers .cache dist site

@@ -11,6 +11,7 @@ from run_cases import a_workload, some_cases
 from routeproof.errors import ConfigError
 from routeproof.proof.workload import ArrivalSpec, LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
+from routeproof.workloads.trace import Trace
 
 ARMS = ("baseline", "candidate", "control")
 
@@ -157,3 +158,32 @@ def test_a_plan_knows_its_size_unless_the_clock_decides():
     )
     assert timed.planned is None
     assert timed.summary()["stages"][-1]["requests"] is None
+
+
+def a_trace(offsets_s):
+    ones = np.ones(len(offsets_s), dtype=np.int64)
+    return Trace("test", np.array(offsets_s), ones, ones)
+
+
+def test_a_trace_is_replayed_whole_by_every_arm_at_its_own_times():
+    trace = a_trace([0.0, 0.5, 0.6, 4.0])
+    workload = a_workload("sweep", trace="t", requests=3)
+    plan = build_plan(some_cases(2), workload, traces={"t": trace})
+    blocks = [b for b in plan.stages[-1].blocks if b.phase == "sweep"]
+    assert {b.arm for b in blocks} == {"baseline", "candidate", "control"}
+    assert all(b.offsets_s.tolist() == [0.0, 0.5, 0.6] for b in blocks)
+    assert plan.stages[-1].level == "trace"
+
+
+def test_a_trace_at_another_rate_keeps_its_bursts():
+    trace = a_trace([0.0, 1.0, 1.0, 4.0])
+    workload = a_workload("sweep", trace="t", request_rate=(2.0,))
+    plan = build_plan(some_cases(2), workload, traces={"t": trace})
+    offsets = plan.stages[-1].blocks[-1].offsets_s
+    assert offsets[1] == offsets[2]
+
+
+def test_a_trace_with_a_concurrency_is_refused():
+    workload = a_workload("sweep", trace="t", concurrency=(2,))
+    with pytest.raises(ConfigError, match="no concurrency of its own"):
+        build_plan(some_cases(2), workload, traces={})

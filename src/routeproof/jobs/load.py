@@ -41,6 +41,7 @@ from routeproof.stats.percentile import percentile
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
 from routeproof.workloads.fingerprint import fingerprint
+from routeproof.workloads.replay import load_traces, trace_digests
 
 DISTRIBUTIONS: dict[str, str] = {
     "time_to_first_token_s": "time_to_first_token",
@@ -161,13 +162,21 @@ async def _send(
             run_id=folder.path.name,
             created_wall=datetime.now().astimezone().isoformat(timespec="seconds"),
             versions=versions(),
-            fingerprint=fingerprint(cases, workload),
+            fingerprint=fingerprint(
+                cases, workload, trace_digests=trace_digests(workload, Path())
+            ),
             engines={"baseline": {"name": said.engine, "launched": False}},
             environment=environment(),
             notes={"command": "load", "model": model, "slo": dict(options.slo)},
         )
     )
-    plan = build_plan(cases, workload, arms=("baseline",), phases=("sweep",))
+    plan = build_plan(
+        cases,
+        workload,
+        arms=("baseline",),
+        phases=("sweep",),
+        traces=load_traces(workload, Path()),
+    )
     before = await _tested(options)
     if options.shards > 1:
         await conduct_sharded(

@@ -23,7 +23,7 @@ from routeproof.jobs.route_checks import RouteChecks, check_routes
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
-from routeproof.records.manifest import Manifest
+from routeproof.records.manifest import Manifest, Threshold
 from routeproof.records.record import Arm, Phase
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import Judgement
@@ -32,9 +32,11 @@ from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import Conducted, Progress, conduct
 from routeproof.runs.plan import build_plan
 from routeproof.runs.request import Target
+from routeproof.runs.selftest import self_test
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
 from routeproof.workloads.fingerprint import fingerprint
+from routeproof.workloads.replay import load_traces, trace_digests
 
 QUALITY: tuple[Phase, ...] = ("quality",)
 SPEED: tuple[Phase, ...] = ("latency", "sweep", "soak")
@@ -96,14 +98,15 @@ def qualify(
         StoredRunError: The folder cannot be used.
     """
     proof = load_proof(proof_path, environ=os.environ)
-    cases = load_cases(proof.workload, proof_path.parent)
+    base = proof_path.parent
+    cases = load_cases(proof.workload, base)
     check_questions(proof, cases)
     run = _Run(
         proof,
         cases,
         options or Options(),
         listener or Listener(),
-        proof_path.parent / LOCK_NAME,
+        base,
     )
     folder = run.open(proof_path, out)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -117,7 +120,7 @@ class _Run:
     cases: tuple[Case, ...]
     options: Options
     listener: Listener
-    lock_path: Path
+    base: Path
 
     def open(self, proof_path: Path, out: Path) -> RunFolder:
         """The run folder, made or found, with proof and cases in it."""
@@ -159,7 +162,7 @@ class _Run:
             routes,
             self.cases,
             self.proof.workload.sampling,
-            lock_path=self.lock_path,
+            lock_path=self.base / LOCK_NAME,
         )
         unfair = checks.unfair_cases()
         if unfair:
@@ -173,7 +176,8 @@ class _Run:
         return checks
 
     async def _stages(self, plan: Plan, routes: Routes, folder: RunFolder) -> None:
-        if await self._send(plan, QUALITY, routes, folder) is None:
+        before = await self._tested(plan)
+        if await self._send(plan, QUALITY, routes, folder, before) is None:
             return
         if self._has(plan, SPEED) and not self.options.keep_going:
             result = judge(folder.path).gate("correctness")
@@ -183,16 +187,33 @@ class _Run:
                     "(--keep-going measures it all the same)"
                 )
                 return
-        await self._send(plan, SPEED, routes, folder)
+        await self._send(plan, SPEED, routes, folder, before)
+
+    async def _tested(self, plan: Plan) -> tuple[Threshold, ...]:
+        """The client against a mock, at the highest concurrency of the plan."""
+        streams = [b.concurrency or 16 for s in plan.stages for b in s.blocks]
+        self.listener.say("testing the load client against a mock")
+        return await self_test(max(streams))
 
     async def _send(
-        self, plan: Plan, phases: Sequence[Phase], routes: Routes, folder: RunFolder
+        self,
+        plan: Plan,
+        phases: Sequence[Phase],
+        routes: Routes,
+        folder: RunFolder,
+        before: tuple[Threshold, ...],
     ) -> Conducted | None:
         """Send the stages of some phases; ``None`` when the candidate died."""
         stages = tuple(s for s in plan.stages if s.phase in phases)
         part = replace(plan, stages=stages)
         sending = asyncio.ensure_future(
-            conduct(part, _targets(routes), folder, progress=self.listener.requests)
+            conduct(
+                part,
+                _targets(routes),
+                folder,
+                progress=self.listener.requests,
+                before=before,
+            )
         )
         waited: list[asyncio.Future[Any]] = [sending]
         for standing in (routes.baseline, routes.candidate):
@@ -216,7 +237,9 @@ class _Run:
         arms: tuple[Arm, ...] = ("baseline", "candidate")
         if self.options.has_control:
             arms = (*arms, "control")
-        return build_plan(self.cases, self.proof.workload, arms=arms)
+        workload = self.proof.workload
+        traces = load_traces(workload, self.base)
+        return build_plan(self.cases, workload, arms=arms, traces=traces)
 
     @staticmethod
     def _has(plan: Plan, phases: Sequence[Phase]) -> bool:
@@ -226,7 +249,9 @@ class _Run:
         self, folder: RunFolder, routes: Routes, plan: Plan, checks: RouteChecks
     ) -> None:
         """Write the manifest; a resumed run must be the same workload."""
-        mark = fingerprint(self.cases, self.proof.workload)
+        workload = self.proof.workload
+        digests = trace_digests(workload, self.base)
+        mark = fingerprint(self.cases, workload, trace_digests=digests)
         found = msgspec.structs.replace(routes.found, workload_fingerprint=mark)
         if folder.manifest_path.exists():
             self._check_same(folder.read_manifest(), mark, found.candidate.digest)

@@ -1,7 +1,7 @@
 """From cases and load levels to interleaved blocks."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,8 @@ from routeproof.records.record import Arm, Phase
 from routeproof.runs.blocks import CONTROL, Block, Plan, Stage
 from routeproof.workloads.arrivals import arrival_offsets_s
 from routeproof.workloads.case import Case
+from routeproof.workloads.replay import replay_offsets_s
+from routeproof.workloads.trace import Trace
 
 ROUNDS_PER_BLOCK = 4
 """A closed block sends at least this many times its concurrency, so that most of it
@@ -31,6 +33,7 @@ def build_plan(
     arms: Sequence[Arm] = ("baseline", "candidate", "control"),
     phases: Sequence[Phase] = ("quality", "latency", "sweep", "soak"),
     seed: int | None = None,
+    traces: Mapping[str, Trace] | None = None,
 ) -> Plan:
     """Expand cases, trials, arms and load levels into interleaved blocks.
 
@@ -44,6 +47,7 @@ def build_plan(
             and the noise floor with it.
         phases: Which stages to plan, of those the workload has.
         seed: Decides arm order and arrivals; the workload's own when ``None``.
+        traces: What ``workloads.replay.load_traces`` gave, for stages that replay one.
 
     Raises:
         ConfigError: No cases, or a level that makes no sense.
@@ -51,7 +55,7 @@ def build_plan(
     if not cases:
         raise ConfigError("the workload has no cases", key="workload.cases")
     chosen = workload.seed if seed is None else seed
-    builder = _Builder(workload, tuple(arms), chosen, len(cases))
+    builder = _Builder(workload, tuple(arms), chosen, len(cases), traces or {})
     stages: list[Stage] = []
     for phase in phases:
         arrivals: ArrivalSpec | None = getattr(workload.load, phase)
@@ -72,11 +76,19 @@ class _Level:
 
 def _levels(phase: str, spec: ArrivalSpec) -> list[_Level]:
     key = f"workload.load.{phase}"
+    if spec.trace is not None and not spec.request_rate:
+        if spec.concurrency:
+            raise ConfigError(
+                "a stage that replays a trace has no concurrency of its own",
+                key=f"{key}.concurrency",
+                hint="replay it at its own rate, or at several with `request_rate`",
+            )
+        return [_Level("trace", spec)]
     if not spec.concurrency and not spec.request_rate:
         raise ConfigError(
-            "this stage says neither `concurrency` nor `request_rate`",
+            "this stage says neither `concurrency` nor `request_rate` nor `trace`",
             key=key,
-            hint="add `concurrency: [1]`, or remove the stage",
+            hint="add `concurrency: [1]` or a `trace`, or remove the stage",
         )
     if any(level < 1 for level in spec.concurrency):
         raise ConfigError("a concurrency is below 1", key=f"{key}.concurrency")
@@ -88,8 +100,14 @@ class _Builder:
     """Numbers blocks and groups through the whole plan."""
 
     def __init__(
-        self, workload: WorkloadSpec, arms: tuple[Arm, ...], seed: int, n_cases: int
+        self,
+        workload: WorkloadSpec,
+        arms: tuple[Arm, ...],
+        seed: int,
+        n_cases: int,
+        traces: Mapping[str, Trace],
     ) -> None:
+        self._traces = traces
         self._workload = workload
         self._load = workload.load
         self._arms = arms
@@ -153,7 +171,9 @@ class _Builder:
     def _models(self, phase: Phase, level: _Level) -> Iterator[Block]:
         """One block per group, of no arm yet."""
         model = self._model(phase, level)
-        if level.rate_per_s is not None:
+        if level.spec.trace is not None:
+            yield self._replayed(model, level)
+        elif level.rate_per_s is not None:
             yield from self._open(model, level, level.rate_per_s)
         elif level.spec.duration_s is not None:
             yield from self._timed(model, level.spec.duration_s, level.spec.requests)
@@ -185,6 +205,13 @@ class _Builder:
                 duration_s=duration_s / groups,
                 count=None if requests is None else -(-requests // groups),
             )
+
+    def _replayed(self, model: Block, level: _Level) -> Block:
+        """The trace in one block: cutting it would cut its bursts."""
+        offsets_s = replay_offsets_s(
+            level.spec, self._traces, rate_per_s=level.rate_per_s
+        )
+        return replace(model, offsets_s=offsets_s, count=len(offsets_s))
 
     def _open(self, model: Block, level: _Level, rate_per_s: float) -> Iterator[Block]:
         spec = level.spec
