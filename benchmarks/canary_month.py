@@ -89,9 +89,9 @@ def fixed_optimum(
 ) -> float:
     """Answers per arm of a one-sided z-test of two proportions."""
     mean = (control + canary) / 2
-    spread = -ndtri(alpha) * np.sqrt(2 * mean * (1 - mean)) + ndtri(power) * np.sqrt(
-        control * (1 - control) + canary * (1 - canary)
-    )
+    both = control * (1 - control) + canary * (1 - canary)
+    null = -ndtri(alpha) * np.sqrt(2 * mean * (1 - mean))
+    spread = null + ndtri(power) * np.sqrt(both)
     return float(np.ceil((spread / (canary - control)) ** 2))
 
 
