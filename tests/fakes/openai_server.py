@@ -74,8 +74,10 @@ async def serving(script, *, ssl=None, unix_socket=None):
     """Serve the script on a free port of 127.0.0.1, or on a Unix socket."""
     server = Server("")
     tasks = set()
+    writers = set()
 
     async def connected(reader, writer):
+        writers.add(writer)
         task = asyncio.current_task()
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -100,6 +102,11 @@ async def serving(script, *, ssl=None, unix_socket=None):
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            writer.transport.abort()
+        # The transports close their sockets in the next turns of the loop.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
 
 @contextlib.contextmanager
