@@ -125,6 +125,8 @@ class Evidence(_Part, frozen=True, kw_only=True):
         is_interleaved: Baseline and candidate blocks alternate in time.
         has_control: The baseline also ran against itself (A/A).
         validity: Checks of the client.
+        fallback: Request features the candidate refuses or breaks, which must be routed
+            around it in production; ``None`` when nobody asked the routes.
         notes: What a reader should know and no gate asks.
     """
 
@@ -141,4 +143,5 @@ class Evidence(_Part, frozen=True, kw_only=True):
     stability: Stability = Stability()
     launch_declared: bool = False
     maturity: str | None = None
+    fallback: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()

@@ -85,8 +85,17 @@ def evidence_of(run: Gathered) -> Evidence:
         ),
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
+        fallback=_fallback(run),
         notes=notes if run.manifest.finished else ("the run was not finished", *notes),
     )
+
+
+def _fallback(run: Gathered) -> tuple[str, ...] | None:
+    """What the route checks before the run found; see ``jobs.route_checks``."""
+    checks = run.manifest.notes.get("route_checks")
+    if not isinstance(checks, dict):
+        return None
+    return tuple(str(name) for name in checks.get("fallback", ()))
 
 
 def _scored(

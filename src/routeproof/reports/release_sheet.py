@@ -159,6 +159,8 @@ def _way_back(judgement: Judgement) -> Iterator[str]:
     if drill is not None and drill.status is not Status.NOT_MEASURED:
         yield f"- Rollback gate: {words(drill.reason)}"
     yield ""
+    yield f"- Requests to route around the candidate: {_around(judgement)}."
+    yield ""
     yield "Fall back at once when one of these holds:"
     yield ""
     verdict = judgement.verdict
@@ -172,6 +174,13 @@ def _way_back(judgement: Judgement) -> Iterator[str]:
         yield ""
         yield from (f"- {words(sentence)}" for sentence in verdict.retest)
         yield ""
+
+
+def _around(judgement: Judgement) -> str:
+    features = judgement.evidence.fallback
+    if features is None:
+        return "not asked in this run"
+    return ", ".join(f"`{name}`" for name in features) or "none"
 
 
 _FALLBACK = (
