@@ -9,7 +9,7 @@ from routeproof.simulator.faults.fault import (
     whole,
 )
 
-_SHIFT = ("distribution", "sampled", "first_token")
+_SHIFT = ("sampled[",)
 
 EXACTNESS: tuple[Fault, ...] = (
     Fault(
@@ -114,7 +114,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("distribution", "sampled", "parameter"),
+        _SHIFT,
         setting("sampling", ignored=("top_p",)),
     ),
     Fault(
@@ -127,7 +127,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("distribution", "sampled", "parameter"),
+        _SHIFT,
         setting("sampling", ignored=("min_p",)),
     ),
     Fault(
@@ -155,7 +155,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("seed", "parameter", "distribution", "sampled", "greedy"),
+        _SHIFT,
         setting("sampling", ignored=("seed",)),
     ),
     Fault(
@@ -233,7 +233,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("logprob", "near_tie", "greedy"),
+        ("logprobs_honoured",),
         setting("sampling", zero_logprobs=True),
     ),
     Fault(
@@ -246,7 +246,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("choices", "parameter", "pass_at_k", "outcome"),
+        ("n_honoured",),
         setting("sampling", ignored=("n",)),
     ),
 )
