@@ -12,7 +12,7 @@ import msgspec
 
 from routeproof.canary.decision import Receive, Scope, Send
 from routeproof.canary.gateway import Gateway
-from routeproof.canary.metrics_page import metrics_page
+from routeproof.canary.metrics_page import ALERTS, metrics_page
 from routeproof.canary.server import is_loopback
 from routeproof.canary.split import PPM
 from routeproof.canary.state import State
@@ -81,7 +81,10 @@ class Admin:
         if scope["type"] != "http":
             return
         if scope["path"] == "/" and scope["method"] == "GET":
-            await _send(send, Reply(_page(), content_type="text/html; charset=utf-8"))
+            await _send(
+                send,
+                Reply(_page("dashboard.html"), content_type="text/html; charset=utf-8"),
+            )
             return
         if not self._is_allowed(scope):
             await _send(send, Reply({"error": "a valid admin key is needed"}, 401))
@@ -150,6 +153,7 @@ class Admin:
                 for (arm, status), n in sorted(gateway.router.counts.requests.items())
             ],
             "latency": gateway.taster.latency(),
+            "rejection": gateway.taster.rejection(),
             "rollback_s": gateway.rollback_s,
             "store_error": gateway.controller.last_error,
         }
@@ -272,7 +276,17 @@ def _named(admin: Admin, name: str) -> State:
     return state
 
 
+async def _alerts(admin: Admin, _: Request) -> Reply:
+    return Reply(ALERTS, content_type="application/yaml")
+
+
+async def _grafana(admin: Admin, _: Request) -> Reply:
+    return Reply(_page("grafana.json"))
+
+
 ROUTES: dict[tuple[str, str], Handler] = {
+    ("GET", "/alerts.yaml"): _alerts,
+    ("GET", "/grafana.json"): _grafana,
     ("GET", "/v1/status"): _status,
     ("GET", "/metrics"): _metrics,
     ("GET", "/v1/audit"): _audit,
@@ -288,9 +302,9 @@ PREFIXES: dict[tuple[str, str], Handler] = {
 }
 
 
-def _page() -> str:
+def _page(name: str) -> str:
     folder = resources.files("routeproof.canary").joinpath("page")
-    return folder.joinpath("dashboard.html").read_text(encoding="utf-8")
+    return folder.joinpath(name).read_text(encoding="utf-8")
 
 
 async def _request(scope: Scope, receive: Receive) -> Request:

@@ -60,7 +60,7 @@ def metrics_page(
     )  # fmt: skip
     page.family(
         "routeproof_samples_dropped_total", "counter", "Samples lost before scoring.",
-        (({**route, "arm": arm}, n) for arm, n in sorted(taster.dropped.items())),
+        (({**route, "arm": arm}, taster.dropped[arm]) for arm in ("canary", "control")),
     )  # fmt: skip
     weight = gateway.lease.weight_ppm() / PPM
     page.family(
@@ -103,6 +103,15 @@ def metrics_page(
         ),
     )  # fmt: skip
     page.family(
+        "routeproof_draft_rejection_rate", "gauge",
+        "Drafted tokens that were not accepted, as a share, by arm.",
+        (
+            ({**route, "arm": arm}, value)
+            for arm, value in taster.rejection().items()
+            if value is not None
+        ),
+    )  # fmt: skip
+    page.family(
         "routeproof_rollback_seconds", "gauge",
         "Last rollback: trigger to last candidate byte.",
         [] if gateway.rollback_s is None else [(route, gateway.rollback_s)],
@@ -137,6 +146,14 @@ groups:
         expr: absent(routeproof_canary_state)
         for: 2m
         annotations: {summary: "no canary reports its state"}
+      - alert: CanaryWeightSilent
+        expr: absent(routeproof_canary_weight)
+        for: 2m
+        annotations: {summary: "no canary reports its weight"}
+      - alert: CanaryShareSilent
+        expr: absent(routeproof_canary_observed_share)
+        for: 30m
+        annotations: {summary: "no share is observed: no traffic, or no gateway"}
       - alert: CanaryAgeSilent
         expr: absent(routeproof_state_snapshot_age_seconds)
         for: 2m
@@ -145,5 +162,9 @@ groups:
         expr: absent(routeproof_samples_total)
         for: 30m
         annotations: {summary: "no answer is tasted"}
+      - alert: CanaryDropsSilent
+        expr: absent(routeproof_samples_dropped_total)
+        for: 30m
+        annotations: {summary: "nobody counts lost samples"}
 """
 """Alert rules; each has a twin that fires when its series is gone."""

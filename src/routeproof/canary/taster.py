@@ -69,6 +69,7 @@ class Taster:
     dropped: Counter[str] = field(default_factory=Counter, init=False)
     on_scored: Callable[[Sample], None] | None = None
     _recent_s: dict[str, deque[float]] = field(default_factory=dict, init=False)
+    _drafts: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
     _queue: "queue.Queue[Copy | None]" = field(init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -198,11 +199,32 @@ class Taster:
         clock = sample.record.clock
         with self._lock:
             self.evidence.take(scored)
+            self._count_drafts(sample)
             if sample.record.answer.outcome in SERVED and clock.end_s is not None:
                 recent = self._recent_s.setdefault(sample.arm, deque(maxlen=2_000))
                 recent.append(clock.end_s - clock.intended_s)
         if self.on_scored is not None:
             self.on_scored(scored)
+
+    def _count_drafts(self, sample: Sample) -> None:
+        engine = sample.record.engine
+        if engine.drafted is not None and engine.accepted is not None:
+            self._drafts[sample.arm, "drafted"] += engine.drafted
+            self._drafts[sample.arm, "accepted"] += engine.accepted
+
+    def rejection(self) -> dict[str, float | None]:
+        """Share of drafted tokens that were not accepted, by arm, since the start.
+
+        ``None`` where the engine reports no drafts per request.
+        """
+        with self._lock:
+            drafts = dict(self._drafts)
+        return {
+            arm: 1 - drafts[arm, "accepted"] / drafts[arm, "drafted"]
+            if drafts.get((arm, "drafted"))
+            else None
+            for arm in ("control", "canary")
+        }
 
     def observe(self, name: str, *, is_canary: bool, bad: bool, stratum: str) -> None:
         """Take in one outcome that is not in the answer itself, such as feedback."""

@@ -1,0 +1,94 @@
+"""The Prometheus page, its alerts with their twins, and the Grafana dashboard."""
+
+import json
+import re
+from importlib import resources
+
+import msgspec
+import pytest
+from canary_cases import a_gateway, ask, run
+from fakes.openai_server import json_reply
+
+from routeproof.canary.metrics_page import ALERTS, metrics_page
+
+LINE = re.compile(r'^(routeproof_[a-z_]+)\{((?:[a-z]+="[^"\\]*",?)*)\} (-?[0-9.e+-]+)$')
+ALLOWED = {"route", "arm", "gate", "outcome", "phase", "side", "status", "feature"}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    async def go():
+        more = "  steps: [0.5]\n"
+        answer = json_reply({"choices": [{"message": {"content": "x"}}]})
+        folder = tmp_path_factory.mktemp("canary")
+        async with a_gateway(folder, trusted=answer, fast=answer, more=more) as stand:
+            stand.gateway.command("start", actor="test")
+            for i in range(8):
+                body = json.dumps({"messages": [], "user": f"secret-user-{i}"})
+                await ask(stand.url, body.encode())
+            stand.gateway.taster.stop()
+            state = stand.gateway.store.read("fast")
+            return metrics_page(stand.gateway, state, stand.gateway.taster.standings())
+
+    return run(go())
+
+
+@pytest.mark.slow
+def test_every_line_is_of_the_format_and_has_help_and_type(page):
+    families = set()
+    for line in page.splitlines():
+        if line.startswith("# TYPE"):
+            families.add(line.split()[2])
+        elif not line.startswith("#"):
+            found = LINE.match(line)
+            assert found, line
+            assert found[1] in families
+
+
+@pytest.mark.slow
+def test_no_label_comes_from_a_caller(page):
+    names = set(re.findall(r'([a-z]+)="', page))
+    assert names <= ALLOWED
+    assert "secret-user" not in page
+
+
+@pytest.mark.slow
+def test_what_was_served_is_counted_by_arm(page):
+    rows = re.findall(r'requests_total\{.*arm="(\w+)".*\} (\d+)', page)
+    assert sum(int(n) for _, n in rows) == 8
+    assert {arm for arm, _ in rows} == {"canary", "control"}
+    assert 'routeproof_canary_weight{route="fast"} 0.5' in page
+
+
+def the_dashboard():
+    folder = resources.files("routeproof.canary").joinpath("page")
+    return json.loads(folder.joinpath("grafana.json").read_text())
+
+
+def metric_names():
+    source = resources.files("routeproof.canary").joinpath("metrics_page.py")
+    return set(re.findall(r'"(routeproof_[a-z_]+)"', source.read_text()))
+
+
+def test_alerts_and_panels_ask_only_for_series_that_exist():
+    asked = set(re.findall(r"routeproof_[a-z_]+", ALERTS))
+    for panel in the_dashboard()["panels"]:
+        for target in panel.get("targets", ()):
+            asked |= set(re.findall(r"routeproof_[a-z_]+", target["expr"]))
+    assert asked and asked <= metric_names()
+
+
+def test_every_alert_on_a_series_has_a_twin_for_its_absence():
+    rules = msgspec.yaml.decode(ALERTS)["groups"][0]["rules"]
+    expressions = [rule["expr"] for rule in rules]
+    silent = set(re.findall(r"absent\((routeproof_[a-z_]+)", "\n".join(expressions)))
+    for expression in expressions:
+        if not expression.startswith("absent"):
+            named = re.findall(r"routeproof_[a-z_]+", expression)
+            assert set(named) <= silent, expression
+
+
+def test_panels_have_a_title_a_place_and_their_own_id():
+    panels = the_dashboard()["panels"]
+    assert len({p["id"] for p in panels}) == len(panels)
+    assert all(p["title"] and {"x", "y", "w", "h"} <= set(p["gridPos"]) for p in panels)

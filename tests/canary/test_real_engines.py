@@ -1,0 +1,149 @@
+"""Two real engines behind the gateway, the official client before it."""
+
+import asyncio
+import contextlib
+
+import pytest
+from canary_cases import SHORT
+
+from routeproof.canary.config import load_canary
+from routeproof.canary.gateway import Gateway
+from routeproof.canary.serve import serving
+from routeproof.engines.embedded import fetch_embedded
+from routeproof.engines.launch import launch
+from routeproof.proof.route import LaunchSpec
+from routeproof.simulator.defects import Defects, StreamDefects
+from routeproof.simulator.proxy import serve_proxy
+
+openai = pytest.importorskip("openai")
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+FORM = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "count", "description": "Count.", "parameters": SCHEMA},
+}
+BROKEN = Defects(stream=StreamDefects(ignore_parameters=("response_format",)))
+MORE = """\
+  steps: [0.5, 1.0]
+  scorers: [error, empty, invalid_structure]
+  traffic: {retry_invalid_structure: true}
+"""
+
+
+@contextlib.asynccontextmanager
+async def engines(folder):
+    """Two real servers; yields their addresses."""
+    found = fetch_embedded()
+    command = [
+        str(found.server), "-m", str(found.model), "--port", "{port}",
+        "-c", "1024", "-np", "2", "-t", "1", "--jinja",
+    ]  # fmt: skip
+    spec = LaunchSpec(command=tuple(command))
+    async with (
+        launch(spec, name="trusted", log_path=folder / "trusted.log") as one,
+        launch(spec, name="fast", log_path=folder / "fast.log") as two,
+    ):
+        yield one.endpoint_url, two.endpoint_url
+
+
+@contextlib.asynccontextmanager
+async def gateway_before(folder, trusted, fast, more=MORE):
+    file = folder / "canary.yaml"
+    file.write_text(SHORT.format(sample="100%", fast=fast, trusted=trusted, more=more))
+    gateway = Gateway(load_canary(file), engine="llama.cpp")
+    async with serving(gateway) as running:
+        client = openai.AsyncOpenAI(
+            base_url=f"{running.data_url}/v1", api_key="none", max_retries=0
+        )
+        async with client:
+            yield gateway, client
+
+
+def ask(client, user, **more):
+    messages = [{"role": "user", "content": "Give me a number."}]
+    given = {"model": "m", "messages": messages, "max_tokens": 24, "temperature": 0}
+    return client.chat.completions.create(**given, user=user, **more)
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 240))
+
+
+def test_streams_tools_and_structure_pass_for_callers_of_both_arms(tmp_path):
+    async def go():
+        async with (
+            engines(tmp_path) as (one, two),
+            gateway_before(tmp_path, one, two) as (gateway, client),
+        ):
+            gateway.command("start", actor="test")
+            texts, structured, calls = [], [], []
+            for i in range(6):
+                usage = {"include_usage": True}
+                stream = await ask(client, f"u{i}", stream=True, stream_options=usage)
+                chunks = [chunk async for chunk in stream]
+                texts.append(
+                    "".join(
+                        c.choices[0].delta.content or "" for c in chunks if c.choices
+                    )
+                )
+                assert chunks[-1].usage.completion_tokens > 0
+                whole = await ask(client, f"u{i}", response_format=FORM)
+                structured.append(whole.choices[0].message.content)
+                called = await ask(
+                    client, f"u{i}", tools=[TOOL], tool_choice="required"
+                )
+                calls.append(called.choices[0])
+            arms = {arm for arm, _ in gateway.router.counts.requests}
+            return texts, structured, calls, arms
+
+    texts, structured, calls, arms = run(go())
+    assert arms == {"control", "canary"}
+    assert len(set(texts)) == 1 and texts[0], "both engines are the same, greedy"
+    assert len(set(structured)) == 1 and '"n"' in structured[0]
+    assert len(calls) == 6
+
+
+def test_a_broken_candidate_goes_back_and_the_client_sees_no_gap(tmp_path):
+    async def go():
+        async with (
+            engines(tmp_path) as (one, two),
+            serve_proxy(two.removesuffix("/v1"), BROKEN) as proxy,
+            gateway_before(tmp_path, one, proxy.url) as (gateway, client),
+        ):
+            gateway.command("start", actor="test")
+            answers = []
+            for first in range(0, 60, 4):
+                asked = (
+                    ask(client, f"u{first + i}", response_format=FORM) for i in range(4)
+                )
+                answers += await asyncio.gather(*asked)
+                state = await asyncio.to_thread(gateway.store.read, "fast")
+                if state.phase == "rolled_back":
+                    break
+            reached = sum(
+                n
+                for (arm, _), n in gateway.router.counts.requests.items()
+                if arm == "canary"
+            )
+            answers += [await ask(client, f"after-{i}", response_format=FORM)
+                        for i in range(4)]  # fmt: skip
+            late = sum(
+                n
+                for (arm, _), n in gateway.router.counts.requests.items()
+                if arm == "canary"
+            )
+            return state, answers, reached, late, gateway.rollback_s
+
+    state, answers, reached, late, seconds = run(go())
+    assert state.phase == "rolled_back", state.reason
+    assert late == reached > 0
+    assert seconds < 2.0
+    assert all('"n"' in a.choices[0].message.content for a in answers)
