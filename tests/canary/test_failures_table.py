@@ -475,7 +475,13 @@ def test_the_share_does_not_creep_when_the_same_users_come_again():
 
 
 @pytest.mark.parametrize(
-    "line", ["scorers: [eror]", "tolerances: {speed: 0.1}", "quality_gate: looks fine"]
+    "line",
+    [
+        "scorers: [eror]",
+        "tolerances: {speed: 0.1}",
+        "quality_gate: looks fine",
+        "privacy: {replay: true}",
+    ],
 )
 def test_a_gate_nobody_knows_is_refused(tmp_path, line):
     file = tmp_path / "canary.yaml"

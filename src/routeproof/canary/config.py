@@ -93,6 +93,13 @@ def load_canary(path: Path) -> CanaryConfig:
             hint="a canary needs two endpoints",
         )
     _check_words(spec, path)
+    if spec.privacy.replay:
+        raise ConfigError(
+            "shadow pairs are not there yet",
+            path=path,
+            key="canary.privacy.replay",
+            hint="leave it out; both arms are compared on live traffic",
+        )
     name = slug(spec.candidate)
     return CanaryConfig(
         name=name,
@@ -151,7 +158,7 @@ def _steps(spec: CanarySpec, path: Path) -> Steps:
 
 
 def _policies(spec: CanarySpec, proof: Proof, path: Path) -> dict[str, SignalPolicy]:
-    known = (*SIGNALS, "complaint", "preference")
+    known = (*SIGNALS, "complaint")
     for name in (*spec.scorers, *spec.tolerances):
         if name not in known:
             near = nearest(name, known)

@@ -168,8 +168,8 @@ SIGNALS: dict[str, Signal] = {
     "slow_first_token": Signal("later than the SLO", _over("time_to_first_token_s")),
     "slow": Signal("longer than the SLO", _over("request_latency_s")),
 }
-"""Signals scored on every sample. ``complaint`` (user feedback) and ``preference``
-(shadow pairs) come from elsewhere and share the evidence."""
+"""Signals scored on every sample. ``complaint`` (user feedback) comes from elsewhere
+and shares the evidence."""
 
 
 def taste(seen: Tasting) -> dict[str, bool | None]:
