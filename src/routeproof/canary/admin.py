@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 from urllib.parse import parse_qs
@@ -65,7 +65,6 @@ class Admin:
     gateway: Gateway
     key: str | None
     live_every_s: float = LIVE_EVERY_S
-    _ends: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         if self.key is None and not is_loopback(self.gateway.config.admin):
@@ -166,11 +165,16 @@ class Admin:
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         gone = asyncio.ensure_future(_gone(receive))
-        while not gone.done():
-            body = msgspec.json.encode(await asyncio.to_thread(self.status))
-            event = b"data: " + body + b"\n\n"
-            await send({"type": "http.response.body", "body": event, "more_body": True})
-            await asyncio.wait([gone], timeout=self.live_every_s)
+        try:
+            while not gone.done():
+                body = msgspec.json.encode(await asyncio.to_thread(self.status))
+                event = b"data: " + body + b"\n\n"
+                await send(
+                    {"type": "http.response.body", "body": event, "more_body": True}
+                )
+                await asyncio.wait([gone], timeout=self.live_every_s)
+        finally:
+            gone.cancel()
 
 
 async def _status(admin: Admin, _: Request) -> Reply:
