@@ -11,6 +11,7 @@ from zoo import zoo_rows, zoo_workload
 from routeproof.jobs.judge import judge
 from routeproof.jobs.virtual_run import Baseline, virtual_run
 
+NO_VERDICT = frozenset({"client_saturated"})
 BAD = frozenset({"failed"})
 OPEN = frozenset({"inconclusive", "not_measured"})
 
@@ -55,6 +56,8 @@ def play(row, folder: Path) -> Outcome:
     shutil.rmtree(folder, ignore_errors=True)
     failed, unsure, reasons = [], [], []
     for gate in found.gates:
+        # Some findings are a flag and no check: no verdict is given then.
+        failed += [(gate.gate, f"flag:{f}") for f in gate.flags if f in NO_VERDICT]
         for check in gate.checks:
             if check.status in BAD:
                 failed.append((gate.gate, check.name))

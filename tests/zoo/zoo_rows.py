@@ -237,7 +237,7 @@ MEASURING = (
         "guidellm #487, #470; vllm #39963",
         "under load the client sends half a second late",
         "latency",
-        ("client", "dispatch", "candidate/"),
+        ("flag:client_saturated",),
         RunFaults(late_dispatch_s=0.5),
         "load",
     ),

@@ -188,7 +188,7 @@ class Engine:
         ask, wrong = sequence.ask, self.defects
         moment = self._moment(now_s, sequence)
         if self.route.answers == "toy":
-            noise = 0.5
+            noise = self.route.toy_draft_noise
             sequence.source = toy_source(
                 ask, sequence.choice, sequence.serial, wrong.sampling, noise
             )

@@ -133,6 +133,7 @@ class SimulatedRoute(Strict, frozen=True, kw_only=True):
         answers: ``script`` answers from a book of right and wrong answers (prompts
             it does not know get filler text); ``toy`` samples from a small language
             model whose next-token distribution is known exactly.
+        toy_draft_noise: How far the toy drafter's mind is from its target's, 0: equal.
         faults: Names of ``routeproof.simulator.faults.FAULTS`` with their strength.
         per_request_metrics: Whether responses carry the engine's own figures.
         speed: Divides every duration; 1 is the timing as given.
@@ -147,6 +148,7 @@ class SimulatedRoute(Strict, frozen=True, kw_only=True):
     speculation: Speculation | None = None
     quality: Quality = Quality()
     answers: Literal["script", "toy"] = "script"
+    toy_draft_noise: float = 0.8
     faults: dict[str, float] = {}
     per_request_metrics: bool = True
     speed: float = 1.0

@@ -102,7 +102,7 @@ ACCEPTANCE: tuple[Fault, ...] = (
         "vllm #11188",
         "acceptance falls with uptime until a restart",
         "share lost per second",
-        (0.0005, 0.01, 0.05),
+        (0.0005, 0.005, 0.05),
         "acceptance",
         ("uptime", "trend", "drift", "acceptance"),
         setting("engine", acceptance_decay_per_s=itself),

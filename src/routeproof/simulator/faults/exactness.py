@@ -45,7 +45,7 @@ EXACTNESS: tuple[Fault, ...] = (
         "a share of drafts is kept without being looked at",
         "share of drafts",
         0.05,
-        0.3,
+        0.6,
         0.8,
         "correctness",
         _SHIFT,
