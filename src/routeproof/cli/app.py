@@ -14,6 +14,12 @@ from routeproof.cli.table import COMMANDS
 from routeproof.errors import RouteproofError
 
 
+STOPPED = (
+    "stopped\n\nhint: what was measured is kept; `routeproof qualify RUN/proof.yaml "
+    "--resume RUN` goes on with a run"
+)
+
+
 class _LazyGroup(click.Group):
     """A group whose commands are imported when they are used."""
 
@@ -60,14 +66,14 @@ def main() -> NoReturn:
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.Abort:
-        _fail("stopped", 130)
+        _fail(STOPPED, 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except RouteproofError as error:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _fail("stopped; what was measured so far is kept", 130)
+        _fail(STOPPED, 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
