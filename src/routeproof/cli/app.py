@@ -13,7 +13,6 @@ from routeproof import __version__
 from routeproof.cli.table import COMMANDS
 from routeproof.errors import RouteproofError
 
-
 STOPPED = (
     "stopped\n\nhint: what was measured is kept; `routeproof qualify RUN/proof.yaml "
     "--resume RUN` goes on with a run"
