@@ -110,7 +110,7 @@ _CHECKS = {
         "max_tokens_honoured",
     ),
     "zero_logprobs": ("logprobs_honoured",),
-    "n_ignored": ("n_honoured",),
+    "n_ignored": ("choices_honoured",),
     "acceptance_lost_in_long_context": ("collapse[class=long_context]",),
     "acceptance_lost_in_one_class": ("collapse[class=arithmetic]",),
     "acceptance_lost_under_load": ("holds_under_load",),

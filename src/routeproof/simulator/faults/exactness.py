@@ -246,7 +246,7 @@ EXACTNESS: tuple[Fault, ...] = (
         1.0,
         1.0,
         "correctness",
-        ("n_honoured",),
+        ("choices_honoured",),
         setting("sampling", ignored=("n",)),
     ),
 )
