@@ -48,6 +48,7 @@ def test_the_way_back_is_walked_and_noted_and_the_real_canary_stays(tmp_path, ho
     assert store.read(config.name).phase == "ready"
 
 
+@pytest.mark.slow
 def test_a_drill_without_a_baseline_is_refused(tmp_path):
     with a_file(tmp_path, trusted=json_reply({}, status=500)) as (path, _):
         with pytest.raises(ConfigError, match="does not answer"):

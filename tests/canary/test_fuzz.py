@@ -114,6 +114,7 @@ def test_an_answer_cut_anywhere_is_never_complete(answer, data):
         read_all([answer[:end]] if end else [], ends=True)
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=60), max_size=8))
 @settings(max_examples=200, deadline=None)
 def test_noise_from_an_upstream_is_an_error_and_never_a_crash(pieces):
@@ -189,6 +190,7 @@ def a_router(taken):
     )
 
 
+@pytest.mark.slow
 @given(fields=FIELDS, answer=st.binary(max_size=40) | JSON.map(json.dumps))
 @settings(max_examples=150, deadline=None)
 def test_any_request_is_routed_and_any_answer_is_tasted(fields, answer):

@@ -22,6 +22,7 @@ def the_month():
     return module
 
 
+@pytest.mark.slow
 def test_the_fast_path_of_the_simulation_is_the_test_the_gateway_uses():
     month, rng = the_month(), np.random.default_rng(3)
     one = RatesTest("harm", tolerance=0.0)
