@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routeproof.engines.adapter import TableAdapter
-from routeproof.engines.series import Series, info_labels, samples
+from routeproof.engines.series import Series, info_labels
 from routeproof.engines.values import (
     counts,
     first_model,
@@ -114,12 +114,6 @@ def _from_metrics(fields: dict[str, str], page: str) -> None:
         fields["kv_cache"] = labels["cache_dtype"]
     put(fields, "prefix_cache", labels.get("enable_prefix_caching"))
     put(fields, "observed.kv_capacity_tokens", _kv_tokens(labels))
-    names = {sample.name for sample in samples(page)}
-    if any(name.startswith("vllm:") for name in names) and not any(
-        name.startswith("vllm:spec_decode") for name in names
-    ):
-        # The series exist from the first scrape on when speculation is configured.
-        fields["speculation.method"] = "none"
 
 
 def _kv_tokens(labels: Mapping[str, str]) -> str | None:

@@ -180,8 +180,8 @@ CHECKS: tuple[Asked, ...] = (
         "latency",
         "not_slower[*]",
         "is any time worse at any declared load?",
-        "worse beyond `worse_tolerance_ratio`, significantly, and beyond what the "
-        "baseline shows against itself",
+        "worse beyond `worse_tolerance_ratio` and by a time that can be noticed, "
+        "significantly, and beyond what the baseline shows against itself",
         "a loss beyond the tolerance is not excluded (shown, not required)",
     ),
     Asked(

@@ -15,13 +15,13 @@ def workload_matches(requests: Requests) -> bool | None:
     """Whether both arms were sent the same cases; ``None`` when an arm is absent.
 
     A part of the cases may be missing on one arm (an interrupted run); those pairs
-    are counted as missing. Arms that share less than half of them were sent
-    something else.
+    are counted as missing. Arms that share less than half of the larger set were
+    sent something else.
     """
     found = [_cases(requests, arm) for arm in ("baseline", "candidate")]
     if not found[0] or not found[1]:
         return None
-    return len(found[0] & found[1]) * 2 >= min(len(found[0]), len(found[1]))
+    return len(found[0] & found[1]) * 2 >= max(len(found[0]), len(found[1]))
 
 
 def _cases(requests: Requests, arm: str) -> set[int]:

@@ -16,13 +16,23 @@ JUDGED = frozenset(
 accepted tokens, so that it says nothing of "slower" alone."""
 
 
+NOTICEABLE_S = {
+    "time_to_first_token": 0.010,
+    "request_latency": 0.010,
+    "time_per_output_token": 0.001,
+}
+"""A loss below this many seconds is no finding, whatever its ratio: the load client
+itself is trusted to 10 ms in a tail (``docs/load.md``), and a speculative pass adds a
+few milliseconds to a first token that nobody waits for."""
+
+
 def slower_checks(evidence: Evidence) -> list[Check]:
     """One check for each judged ratio at each declared load.
 
-    Failed when the candidate is materially worse (beyond ``worse_tolerance_ratio``),
-    significantly so (the interval excludes "equal"), and worse than anything the
-    baseline shows against itself. Passed when a loss beyond the tolerance is
-    excluded. What is open stays open: not required, but shown.
+    Failed when the candidate is materially worse (beyond ``worse_tolerance_ratio`` and
+    ``NOTICEABLE_S``), significantly so (the interval excludes "equal"), and worse than
+    anything the baseline shows against itself. Passed when a loss beyond the tolerance
+    is excluded. What is open stays open: not required, but shown.
     """
     tolerance = evidence.agreed.performance.worse_tolerance_ratio
     rows = [row for row in evidence.speed.ratios if row.metric in JUDGED]
@@ -35,6 +45,11 @@ def is_slower(row: RatioRow, tolerance: float) -> bool:
     interval = row.gain_interval
     if row.gain is None or interval is None or interval.high is None:
         return False
+    before, after = row.values.baseline, row.values.candidate
+    floor_s = NOTICEABLE_S.get(row.metric)
+    if floor_s is not None and before is not None and after is not None:
+        if after - before < floor_s:
+            return False
     return (
         row.gain < 1 / tolerance
         and interval.high < 1

@@ -132,9 +132,9 @@ policy: {{alpha: 0.05}}
 class DemoSize:
     """How much the demo sends."""
 
-    cases: int = 108
+    cases: int = 72
     required_per_class: int = 8
-    tolerance_share: float = 0.03
+    tolerance_share: float = 0.05
 
 
 def demo_proof(name: str, file: Path, *, size: DemoSize | None = None) -> str:

@@ -109,6 +109,11 @@ _PATH_FIELDS = frozenset(
 _DTYPE_FIELDS = frozenset({"weights", "kv_cache", "speculation.draft.weights"})
 
 
+_RESOLVED = frozenset({"kv_cache", "weights", "attention_backend"})
+"""Fields an engine resolves by itself when it is told ``auto``: what it chose is no
+contradiction of that word."""
+
+
 def canonical(name: str, value: str) -> str:
     """The one spelling of a value, so that two engines' words can be compared.
 
@@ -170,7 +175,7 @@ def same(name: str, one: str, other: str) -> bool:
         True
     """
     a, b = canonical(name, one), canonical(name, other)
-    if a == b:
+    if a == b or (name in _RESOLVED and "auto" in (a, b)):
         return True
     if name in _PATH_FIELDS:
         return ("/" not in a or "/" not in b) and _last_part(a) == _last_part(b)
