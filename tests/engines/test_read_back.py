@@ -60,10 +60,11 @@ def test_vllm_without_server_info_tells_only_that_it_speculates():
     has(found, observed__kv_capacity_tokens="46592")
 
 
-def test_vllm_metrics_without_speculation_series_mean_no_speculation():
+def test_vllm_metrics_without_speculation_series_leave_speculation_unknown():
     page = "vllm:num_requests_running 0\n"
     found = ADAPTERS["vllm"].read_back({"/metrics": page})
-    has(found, speculation__method="none")
+    assert "speculation.method" not in found.fields
+    assert "speculation.method" in found.cannot_tell
     assert "speculation.method" in ADAPTERS["vllm"].read_back({}).cannot_tell
 
 

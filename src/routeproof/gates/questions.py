@@ -7,6 +7,7 @@ from typing import Literal
 
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.slices import CaseFacts
+from routeproof.stats.mean_bounds import betting_minimum
 
 HEADLINE = "headline"
 """The first scorer of each case, whichever it is."""
@@ -120,7 +121,11 @@ def _required_classes(agreed: Agreed, asked: list[Question]) -> list[Question]:
 def finest_tolerance(pairs: int, alpha: float) -> float:
     """Smallest tolerance that ``pairs`` without a flip can certify, in steps of 0.001.
 
-    ``1 - alpha^(1/pairs)``, rounded up; at most 0.5.
+    ``1 - alpha^(1/pairs)``, rounded up, and coarser where graded scores need more pairs
+    (``stats.mean_bounds.betting_minimum``); at most 0.5.
     """
     exact = 1 - float(alpha ** (1 / max(1, pairs)))
-    return min(0.5, ceil(exact * 1000) / 1000)
+    steps = ceil(exact * 1000)
+    while steps < 500 and betting_minimum(steps / 1000, alpha) > pairs:
+        steps += 1
+    return min(0.5, steps / 1000)
