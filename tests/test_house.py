@@ -21,7 +21,10 @@ def test_a_file_can_be_read_in_one_go(path):
 
 
 def test_importing_routeproof_loads_no_heavy_library():
-    code = "import sys, routeproof; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    code = (
+        "import sys, routeproof;"
+        "print(sorted({name.split('.')[0] for name in sys.modules}))"
+    )
     seen = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
