@@ -79,4 +79,4 @@ def split(answer):
 def run(coroutine):
     """On the loop that serves in earnest."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(asyncio.wait_for(coroutine, 20))
+        return runner.run(asyncio.wait_for(coroutine, 60))

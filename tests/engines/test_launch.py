@@ -95,7 +95,7 @@ def test_workers_in_sessions_of_their_own_are_ended_too(engine, tmp_path):
 
 
 def test_an_engine_that_dies_while_starting_shows_its_last_words(tmp_path):
-    words = "import sys; print('loading'); sys.exit('no such model: /m')"
+    words = "import sys; print('loading', flush=True); sys.exit('no such model: /m')"
     error = failed(spec(sys.executable, "-c", words, "{port}"), tmp_path)
     assert isinstance(error, EngineError)
     assert "candidate ended with exit status 1 while starting" in error.message

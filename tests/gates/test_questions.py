@@ -12,6 +12,7 @@ from routeproof.gates.questions import (
 )
 from routeproof.gates.slices import case_facts
 from routeproof.proof.policy import QualityGateSpec
+from routeproof.stats.mean_bounds import betting_minimum
 from routeproof.stats.planner import zero_flip_minimum
 
 
@@ -63,8 +64,12 @@ def test_a_class_declared_with_a_tolerance_keeps_it_and_its_count():
 @pytest.mark.parametrize("count", [10, 30, 50, 59, 99, 299])
 def test_a_required_class_gets_a_tolerance_its_count_can_decide(count):
     tolerance = finest_tolerance(count, 0.05)
+    finer = tolerance - 0.001
     assert zero_flip_minimum(tolerance, 0.05) <= count
-    assert zero_flip_minimum(tolerance - 0.001, 0.05) >= count
+    assert betting_minimum(tolerance, 0.05) <= count
+    assert zero_flip_minimum(finer, 0.05) >= count or (
+        betting_minimum(finer, 0.05) > count
+    )
 
 
 def test_names_people_write_for_a_scorer_are_understood():

@@ -40,6 +40,13 @@ def metrics_page(
 ) -> str:
     """The page in the Prometheus text format. What is unknown has no line."""
     page = _Page()
+    _traffic(page, gateway)
+    _standing(page, gateway, state, standings)
+    return "\n".join([*page.lines, ""])
+
+
+def _traffic(page: _Page, gateway: Gateway) -> None:
+    """What passed and what was tasted."""
     route = {"route": gateway.config.name}
     counts, taster = gateway.router.counts, gateway.taster
     page.family(
@@ -62,6 +69,13 @@ def metrics_page(
         "routeproof_samples_dropped_total", "counter", "Samples lost before scoring.",
         (({**route, "arm": arm}, taster.dropped[arm]) for arm in ("canary", "control")),
     )  # fmt: skip
+
+
+def _standing(
+    page: _Page, gateway: Gateway, state: State | None, standings: list[Standing]
+) -> None:
+    """Where the canary stands, and the evidence on each signal."""
+    route = {"route": gateway.config.name}
     weight = gateway.lease.weight_ppm() / PPM
     page.family(
         "routeproof_canary_weight", "gauge", "Share the canary may get now (0..1).",
@@ -107,7 +121,7 @@ def metrics_page(
         "Drafted tokens that were not accepted, as a share, by arm.",
         (
             ({**route, "arm": arm}, value)
-            for arm, value in taster.rejection().items()
+            for arm, value in gateway.taster.rejection().items()
             if value is not None
         ),
     )  # fmt: skip
@@ -116,7 +130,6 @@ def metrics_page(
         "Last rollback: trigger to last candidate byte.",
         [] if gateway.rollback_s is None else [(route, gateway.rollback_s)],
     )  # fmt: skip
-    return "\n".join([*page.lines, ""])
 
 
 ALERTS = """\
