@@ -14,7 +14,7 @@ demo: $(READY)  ## qualify a real speculative route of a real engine on this CPU
 	$(BIN)/routeproof demo
 
 test: $(READY) engine  ## the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 quick: $(READY) ## the tests that take no time
 	$(BIN)/pytest -n $(WORKERS) -m "not slow and not engine and not browser"

@@ -16,7 +16,7 @@ from routeproof.records.store import RunFolder
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
-SMALL = DemoSize(cases=18, required_per_class=1)
+SMALL = DemoSize(cases=9, required_per_class=1)
 
 
 def a_proof(folder, variant):
