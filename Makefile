@@ -14,7 +14,9 @@ demo: $(READY)  ## qualify a real speculative route of a real engine on this CPU
 	$(BIN)/routeproof demo
 
 test: $(READY) engine  ## the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup || \
+	  { echo "what failed beside other tests is tried once more alone:"; \
+	    $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 quick: $(READY) ## the tests that take no time
 	$(BIN)/pytest -n $(WORKERS) -m "not slow and not engine and not browser"
