@@ -1,8 +1,8 @@
 """Imports of the standard library by paths relative to the working directory.
 
 Python's own finder makes every path absolute, and the user a program runs as may not
-pass through the directories above the library (``/root/.pyenv`` is a common case). A
-relative path needs no right on them.
+pass through the directories above the library (a Python in a home directory is a
+common case). A relative path needs no right on them.
 """
 
 import os
