@@ -53,8 +53,8 @@ class PrivacySpec(_Strict, frozen=True, kw_only=True):
         keep_prompts: Keep redacted prompts beside sampled answers.
         retention_s: Samples older than this are forgotten.
         seal_key_env: Variable with the key that encrypts samples at rest.
-        replay: Replay sampled prompts on the other arm (shadow pairs).
-        replays_per_minute: Most shadow replays a minute.
+        replay: Shadow pairs are not there yet: ``true`` is refused, never ignored.
+        replays_per_minute: Most shadow replays a minute, once they are there.
     """
 
     keep_prompts: bool = False
