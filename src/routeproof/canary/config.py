@@ -9,27 +9,24 @@ import msgspec
 
 from routeproof.canary.evidence import SignalPolicy
 from routeproof.canary.features import FEATURES
+from routeproof.canary.policies import policies
 from routeproof.canary.route_names import slug, upstream, with_routes
-from routeproof.canary.signals import SIGNALS
+from routeproof.canary.shadow_rules import (
+    check_shadow,
+    graders_in_words,
+    shadow_in_words,
+)
 from routeproof.canary.split import PPM
 from routeproof.canary.state import Steps
 from routeproof.errors import ConfigError
 from routeproof.proof.canary import CanarySpec, sample_share
 from routeproof.proof.file import proof_of
-from routeproof.proof.nearest import nearest
 from routeproof.proof.proof import Proof
 from routeproof.proof.yaml_text import parse, read_text
 
 LISTEN = "127.0.0.1:8080"
 ADMIN = "127.0.0.1:8081"
 LEASE_S = 10.0
-TOLERANCE = 0.02
-NOT_REQUIRED = frozenset(
-    {"refusal", "script_switch", "truncated", "invalid_structure", "invalid_tool_call"}
-)
-"""Signals that can roll back but need not PASS before the canary widens, unless a
-tolerance is written for them: style as often as harm, or traffic that may not have
-such requests at all and would then hold for ever."""
 
 QUALITY_WORDS = ("within tolerance vs baseline",)
 PERFORMANCE_WORDS = ("slo-valid on same workload",)
@@ -93,13 +90,9 @@ def load_canary(path: Path) -> CanaryConfig:
             hint="a canary needs two endpoints",
         )
     _check_words(spec, path)
-    if spec.privacy.replay:
-        raise ConfigError(
-            "shadow pairs are not there yet",
-            path=path,
-            key="canary.privacy.replay",
-            hint="leave it out; both arms are compared on live traffic",
-        )
+    _check_features(spec, path)
+    check_shadow(spec.privacy, path)
+    slo = _slo(proof)
     name = slug(spec.candidate)
     return CanaryConfig(
         name=name,
@@ -109,8 +102,8 @@ def load_canary(path: Path) -> CanaryConfig:
         candidate_digest=_digest(proof, upstreams["canary"]),
         sample_ppm=round(sample_share(spec.online_sample) * PPM),
         steps=_steps(spec, path),
-        policies=_policies(spec, proof, path),
-        slo=_slo(proof),
+        policies=policies(spec, slo, path),
+        slo=slo,
         lease_s=spec.lease_s or LEASE_S,
         folder=path.parent / (spec.state or f"canary-{name}"),
         listen=spec.listen or LISTEN,
@@ -154,22 +147,12 @@ def _steps(spec: CanarySpec, path: Path) -> Steps:
         step_deadline_s=spec.deadlines.get("step", plain.step_deadline_s),
         hold_deadline_s=spec.deadlines.get("hold", plain.hold_deadline_s),
         drain_deadline_s=spec.deadlines.get("drain", plain.drain_deadline_s),
+        minimum_scored=spec.minimum_scored,
+        at_deadline=spec.at_deadline,
     )
 
 
-def _policies(spec: CanarySpec, proof: Proof, path: Path) -> dict[str, SignalPolicy]:
-    known = (*SIGNALS, "complaint")
-    for name in (*spec.scorers, *spec.tolerances):
-        if name not in known:
-            near = nearest(name, known)
-            raise ConfigError(
-                f"`{name}` is no signal",
-                path=path,
-                key="canary.scorers" if name in spec.scorers else "canary.tolerances",
-                hint=f"did you mean `{near}`?"
-                if near
-                else f"known: {', '.join(known)}",
-            )
+def _check_features(spec: CanarySpec, path: Path) -> None:
     for name in spec.traffic.fallback:
         if name not in FEATURES:
             raise ConfigError(
@@ -178,22 +161,6 @@ def _policies(spec: CanarySpec, proof: Proof, path: Path) -> dict[str, SignalPol
                 key="canary.traffic.fallback",
                 hint=f"known: {', '.join(FEATURES)}",
             )
-    asked = spec.scorers or tuple(_default_signals(proof))
-    return {
-        name: SignalPolicy(
-            tolerance=spec.tolerances.get(name, TOLERANCE),
-            is_required=name in spec.tolerances or name not in NOT_REQUIRED,
-        )
-        for name in asked
-    }
-
-
-def _default_signals(proof: Proof) -> list[str]:
-    timed = {"slow_first_token": "time_to_first_token_s", "slow": "request_latency_s"}
-    limits = _slo(proof)
-    every_request = {"invalid_structure", "invalid_tool_call"}
-    names = [n for n in SIGNALS if n not in timed or timed[n] in limits]
-    return [n for n in names if n not in every_request] + sorted(every_request)
 
 
 def _slo(proof: Proof) -> dict[str, float]:
@@ -233,7 +200,12 @@ def in_words(config: CanaryConfig) -> list[str]:
         f"Any signal that FAILS rolls back; the chance of doing so to an equal "
         f"candidate is at most {spec.alpha:.0%} over its whole life.",
         f"A hold lasts at most {steps.hold_deadline_s:g} s, a step "
-        f"{steps.step_deadline_s:g} s; then it goes back.",
+        f"{steps.step_deadline_s:g} s; then "
+        + (
+            "it goes back."
+            if steps.at_deadline == "rollback"
+            else "a person is called."
+        ),
         f"A relay that cannot read the state for {config.lease_s:g} s serves the "
         "baseline only.",
     ]
@@ -242,4 +214,4 @@ def in_words(config: CanaryConfig) -> list[str]:
             f"Requests with {', '.join(spec.traffic.fallback)} always go to the "
             "baseline."
         )
-    return lines
+    return lines + shadow_in_words(spec) + graders_in_words(spec)

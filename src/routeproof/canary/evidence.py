@@ -31,6 +31,8 @@ class SignalPolicy(
         weight: Share of the alpha budget, relative to the other signals.
         is_required: Whether it must PASS before the canary widens.
         minimum: Applicable answers per arm below which nothing is said.
+        is_paired: Compared inside shadow pairs, not between the arms' own traffic.
+        is_advisory: Shown, but it decides nothing.
     """
 
     tolerance: float = 0.02
@@ -38,6 +40,8 @@ class SignalPolicy(
     weight: float = 1.0
     is_required: bool = True
     minimum: int = 50
+    is_paired: bool = False
+    is_advisory: bool = False
 
 
 class SignalState(

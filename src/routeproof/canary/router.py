@@ -11,6 +11,7 @@ from typing import Any
 from routeproof.canary.decision import Decision, Scope, SecondTry
 from routeproof.canary.features import features_of, parse_body
 from routeproof.canary.lease import Lease
+from routeproof.canary.shadow_rules import no_replay
 from routeproof.canary.share import ShareMeter
 from routeproof.canary.signals import text_of_prompt
 from routeproof.canary.split import LiveArm, assign, is_sampled
@@ -76,7 +77,7 @@ class CanaryRouter:
         copy = second = None
         if scope["path"] in TASTED_PATHS and arm != "baseline":
             if is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm):
-                copy = self._copy(arm, request_id, fields)
+                copy = self._copy(arm, request_id, fields, scope["path"], found)
         if arm == "canary" and self.traffic.retry_invalid_structure:
             second = self._second(scope["path"], fields)
         return self._decision(arm, request_id, copy, second)
@@ -145,6 +146,8 @@ class CanaryRouter:
         arm: LiveArm,
         request_id: str,
         fields: Mapping[str, Any],
+        path: str,
+        headers: Mapping[bytes, bytes],
     ) -> Copy | None:
         user = fields.get("user")
         owner = owner_digest(user) if isinstance(user, str) else None
@@ -156,6 +159,9 @@ class CanaryRouter:
             body={**fields, "_prompt": text_of_prompt(fields)},
             owner=owner,
             done=self.taste,
+            path=path,
+            no_replay=no_replay(headers, fields),
+            trace=headers.get(b"traceparent", b"").decode("latin-1") or None,
         )
 
     def _decision(

@@ -38,6 +38,10 @@ class Copy:
         body: The request body, parsed; the prompt in it never leaves the process
             unless prompts are kept.
         done: Called once, on the event loop, when the exchange is over.
+        path: Of the request.
+        no_replay: Why the prompt may not be asked of the other arm too; ``None`` when
+            it may.
+        trace: The caller's ``traceparent``.
     """
 
     request_id: str
@@ -46,6 +50,9 @@ class Copy:
     body: Mapping[str, Any]
     owner: str | None
     done: Callable[["Copy"], None]
+    path: str = "/v1/chat/completions"
+    no_replay: str | None = "not offered"
+    trace: str | None = None
     began_ns: int = field(default_factory=monotonic_ns)
     capture: Capture = field(init=False)
     is_too_large: bool = field(default=False, init=False)

@@ -4,6 +4,7 @@ import re
 from typing import Literal
 
 from routeproof.errors import ConfigError
+from routeproof.proof.policy import JudgeSpec
 from routeproof.proof.route import _Strict
 
 
@@ -53,15 +54,48 @@ class PrivacySpec(_Strict, frozen=True, kw_only=True):
         keep_prompts: Keep redacted prompts beside sampled answers.
         retention_s: Samples older than this are forgotten.
         seal_key_env: Variable with the key that encrypts samples at rest.
-        replay: Shadow pairs are not there yet: ``true`` is refused, never ignored.
-        replays_per_minute: Most shadow replays a minute, once they are there.
+        patterns: Name to a regular expression; what matches is stored as ``[name]``.
+        hooks: Functions ``package.module:name`` from text to redacted text, run after
+            all patterns.
+        replay: Ask sampled prompts of the other arm too and compare pair by pair.
+            The prompt is held in memory until the pair is scored, never on disk.
+        replays_per_minute: Most shadow replays a minute.
+        replay_hours: Span of the day in UTC in which replays may run, ``22:00-06:00``;
+            any hour when not given.
+        replay_in_flight_max: No replay starts while more live requests than this run.
+        replay_wait_s: A prompt that found no quiet moment for so long is forgotten.
     """
 
     keep_prompts: bool = False
     retention_s: float = 7 * 86_400.0
     seal_key_env: str | None = None
+    patterns: dict[str, str] = {}
+    hooks: tuple[str, ...] = ()
     replay: bool = False
     replays_per_minute: float = 6.0
+    replay_hours: str | None = None
+    replay_in_flight_max: int = 8
+    replay_wait_s: float = 900.0
+
+
+class GradersSpec(_Strict, frozen=True, kw_only=True):
+    """Who else is asked about sampled answers. Prompts and answers are sent there.
+
+    Attributes:
+        judge: A chat model: is the answer about the request (``off_topic``), and which
+            answer of a shadow pair is better (``shadow.preference``).
+        embeddings: An endpoint with ``/embeddings``: how near answer and request lie
+            (``unrelated``).
+        likelihood: Ask the baseline how likely it finds each answer (``unlikely``).
+        asks_per_minute: Most sampled answers a minute that are asked about.
+        waiting_max: Most answers that wait to be asked about; more are dropped.
+    """
+
+    judge: JudgeSpec | None = None
+    embeddings: JudgeSpec | None = None
+    likelihood: bool = False
+    asks_per_minute: float = 30.0
+    waiting_max: int = 200
 
 
 class CanarySpec(_Strict, frozen=True, kw_only=True):
@@ -80,11 +114,15 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
         scorers: Names of online scorers.
         tolerances: Scorer or metric name to the loss allowed.
         steps: Shares of traffic the candidate climbs through.
+        minimum_scored: Scored answers per arm a step needs before it may widen.
         deadlines: Name of a step of the protocol to its deadline in seconds.
+        at_deadline: What a deadline does: roll back, or keep the share and call a
+            person.
         lease_s: Seconds a candidate stays on without being renewed.
         state: Folder of the state store and the sample spool.
         alpha: Chance of ever rolling back a candidate that is not worse.
         traffic, privacy: How requests pass, what is kept of them.
+        graders: Who else is asked about sampled answers.
     """
 
     candidate: str
@@ -100,12 +138,15 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
     scorers: tuple[str, ...] = ()
     tolerances: dict[str, float] = {}
     steps: tuple[float, ...] = ()
+    minimum_scored: int = 200
     deadlines: dict[str, float] = {}
+    at_deadline: Literal["rollback", "page"] = "rollback"
     lease_s: float | None = None
     state: str | None = None
     alpha: float = 0.05
     traffic: TrafficSpec = TrafficSpec()
     privacy: PrivacySpec = PrivacySpec()
+    graders: GradersSpec = GradersSpec()
 
 
 def sample_share(text: str | float) -> float:
