@@ -160,3 +160,36 @@ def test_an_unknown_engine_names_the_nearest():
     with pytest.raises(ConfigError, match="no adapter") as caught:
         adapter("vlm")
     assert "`vllm`" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        ('kv_cache_size_tokens="93184",num_gpu_blocks="1",block_size="1"', 93184),
+        ('num_gpu_blocks="728",block_size="128"', 93184),
+        ('kv_cache_size_tokens="None",num_gpu_blocks="4",block_size="16"', 64),
+        ('num_gpu_blocks="None",block_size="16"', None),
+        ('block_size="16"', None),
+    ],
+    ids=["said", "blocks", "said to be none", "not yet known", "one label"],
+)
+def test_the_kv_capacity_of_vllm_is_said_or_follows_from_its_blocks(labels, wanted):
+    page = f'vllm:cache_config_info{{engine="0",{labels}}} 1.0\n'
+    found = ADAPTERS["vllm"].counters(page, 0.0)
+    assert found.values.get("kv_capacity_tokens") == wanted
+
+
+def test_replicas_add_up_to_the_kv_capacity():
+    labels = 'num_gpu_blocks="10",block_size="16"'
+    page = "".join(
+        f'vllm:cache_config_info{{engine="{i}",{labels}}} 1.0\n' for i in range(3)
+    )
+    assert ADAPTERS["vllm"].counters(page, 0.0).values["kv_capacity_tokens"] == 480
+
+
+def test_tensorrt_llm_counts_its_kv_cache_in_blocks():
+    page = "trtllm_kv_cache_max_blocks 100\ntrtllm_kv_cache_tokens_per_block 32\n"
+    found = ADAPTERS["tensorrt-llm"].counters(page, 0.0)
+    assert found.values["kv_capacity_tokens"] == 3200
+    half = ADAPTERS["tensorrt-llm"].counters("trtllm_kv_cache_max_blocks 100\n", 0.0)
+    assert "kv_capacity_tokens" not in half.values

@@ -95,6 +95,8 @@ class TableAdapter:
     def counters(self, exposition: str, at_s: float) -> Counters:
         """One scrape of the metrics page; empty when it is no exposition text."""
         found = read_series(exposition, self.series, self.replica_labels)
+        for numbers in (found.values, *found.replicas.values()):
+            _add_capacity(numbers)
         return Counters(
             at_s=at_s,
             values=found.values,
@@ -112,3 +114,10 @@ class TableAdapter:
     def details(self, body: Mapping[str, Any]) -> EngineDetails:
         """Per-request details from the last chunk or the whole body."""
         return self.detail(body)
+
+
+def _add_capacity(numbers: dict[str, float]) -> None:
+    """Tokens of KV cache from blocks, where the engine counts in blocks."""
+    blocks, size = numbers.get("kv_max_blocks"), numbers.get("kv_tokens_per_block")
+    if blocks is not None and size is not None:
+        numbers.setdefault("kv_capacity_tokens", blocks * size)

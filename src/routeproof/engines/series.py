@@ -36,6 +36,7 @@ class Series:
         where: Labels a sample must carry.
         scale: Factor to the normalised unit.
         label: Take the number from this label instead of the sample's value.
+        product: Where that label is absent, the product of these labels.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Series:
     scale: float = 1.0
     position_label: str | None = None
     label: str | None = None
+    product: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +135,14 @@ def _first_present(series: Series, by_name: Mapping[str, list[Sample]]) -> list[
 
 
 def _from_label(series: Series, sample: Sample) -> Sample | None:
-    try:
-        value = float(sample.labels[series.label or ""])
-    except (KeyError, ValueError):
-        return None
-    return sample._replace(value=value) if math.isfinite(value) else None
+    for labels in ((series.label or "",), series.product):
+        try:
+            value = math.prod(float(sample.labels[label]) for label in labels)
+        except (KeyError, ValueError):
+            continue
+        if labels and math.isfinite(value):
+            return sample._replace(value=value)
+    return None
 
 
 def _by_position(series: Series, found: list[Sample]) -> dict[str, list[Sample]]:

@@ -40,6 +40,7 @@ SERIES = (
         "kv_capacity_tokens",
         ("vllm:cache_config_info",),
         label="kv_cache_size_tokens",
+        product=("num_gpu_blocks", "block_size"),
     ),
     Series("preemptions_total", ("vllm:num_preemptions_total",)),
     Series("prompt_tokens_total", ("vllm:prompt_tokens_total",)),
