@@ -20,12 +20,20 @@ class ArrivalSpec(_Strict, frozen=True, kw_only=True):
     """One way of sending: closed (``concurrency``) or open (``request_rate``).
 
     Several levels are run one after the other, interleaved over the arms.
+
+    ``ramp_s`` lets the streams of a closed level begin one after the other over that
+    time. ``think_s`` makes conversations: cases of one ``cluster`` are the turns of a
+    session, sent in order, each the mean think time after the answer before it;
+    ``concurrency`` and ``request_rate`` then count sessions. ``null``: every case is
+    on its own.
     """
 
     concurrency: tuple[int, ...] = ()
     request_rate: tuple[float, ...] = ()
     arrivals: Literal["constant", "poisson", "gamma"] = "poisson"
     burstiness: float = 1.0
+    ramp_s: float = 0.0
+    think_s: float | None = None
     trace: str | None = None
     duration_s: float | None = None
     requests: int | None = None

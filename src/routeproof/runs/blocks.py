@@ -7,8 +7,9 @@ so that drift of the machine falls on all arms alike. The control arm is the bas
 a second time, interleaved like the others: what differs there is noise.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from routeproof.proof.workload import WorkloadSpec
 from routeproof.records.record import Arm, Phase
 from routeproof.workloads.case import Case
+from routeproof.workloads.sessions import Session, Turn
+from routeproof.workloads.trace import Trace
 
 CONTROL: Arm = "control"
 
@@ -26,14 +29,18 @@ class Planned:
 
     Attributes:
         case: Index into the plan's cases.
-        offset_s: When it is due after the start of its block; ``None`` in a closed
-            block, where a free slot decides.
+        offset_s: When it, or its session, is due after the start of its block;
+            ``None`` in a closed block, where a free slot decides.
+        session: Number of its session in the block; ``None`` when it has none.
+        think_s: A later turn is due so long after the answer before it.
     """
 
     request_id: str
     case: int
     trial: int
     offset_s: float | None = None
+    session: int | None = None
+    think_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +50,17 @@ class Block:
     Attributes:
         number: Counts through the whole plan; the interleaving block of a record.
         group: Blocks of one group send the same cases with the same trials.
-        position: Index of the first case; the cases after the last start again.
+        position: Index of the first case, or session; those after the last start
+            again.
         first_trial: Trial of the first pass over the cases.
         trial_step: Added to the trial with each further pass.
         count: Requests to send; ``None`` = until ``duration_s`` is over.
-        concurrency: Most requests in flight; ``None`` = as the schedule wants.
-        offsets_s: Due times of an open block, shape ``(count,)``.
+        concurrency: Most requests in flight, or sessions under way; ``None`` = as the
+            schedule wants.
+        starts_s: When each stream of a closed block begins, shape ``(concurrency,)``;
+            ``None`` = all at once.
+        sessions: Their turns are what is sent; empty when every case is on its own.
+        offsets_s: Due times of an open block, one per request or session.
         nonce: Put in front of every prompt of the block.
         prefill_only: One output token is enough: the block fills a cache.
     """
@@ -65,6 +77,8 @@ class Block:
     count: int | None = None
     concurrency: int | None = None
     duration_s: float | None = None
+    starts_s: NDArray[np.float64] | None = None
+    sessions: tuple[Session, ...] = ()
     offsets_s: NDArray[np.float64] | None = None
     nonce: str | None = None
     prefill_only: bool = False
@@ -73,12 +87,42 @@ class Block:
         """The requests in order; without end when the clock ends the block."""
         stem = f"{self.arm}/{self.phase}/{self.level}/{self.number}"
         number = 0
-        while self.count is None or number < self.count:
-            pass_, case = divmod(self.position + number, self.n_cases)
-            offset = None if self.offsets_s is None else float(self.offsets_s[number])
+        for unit in itertools.count():
+            if self.count is not None and number >= self.count:
+                return
+            pass_, index = divmod(self.position + unit, self.n_units)
+            offset = None if self.offsets_s is None else float(self.offsets_s[unit])
             trial = self.first_trial + pass_ * self.trial_step
-            yield Planned(f"{stem}/{number}", case, trial, offset)
-            number += 1
+            session = unit if self.sessions else None
+            for turn in self._turns(index):
+                yield Planned(
+                    f"{stem}/{number}",
+                    turn.case_index,
+                    trial,
+                    offset,
+                    session,
+                    turn.think_s,
+                )
+                number += 1
+
+    @property
+    def n_units(self) -> int:
+        """Sessions, or cases, before they start again."""
+        return len(self.sessions) or self.n_cases
+
+    def n_requests(self, units: int) -> int:
+        """Requests in the first so many sessions, or cases, of the block."""
+        if not self.sessions:
+            return units
+        passes, rest = divmod(units, len(self.sessions))
+        whole = sum(len(session.turns) for session in self.sessions)
+        last = range(self.position, self.position + rest)
+        return passes * whole + sum(
+            len(self.sessions[i % len(self.sessions)].turns) for i in last
+        )
+
+    def _turns(self, index: int) -> tuple[Turn, ...]:
+        return self.sessions[index].turns if self.sessions else (Turn(index, 0.0),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +149,7 @@ class Plan:
         workload: Sampling, deadlines and the failure rule of the requests.
         phases: What the plan was built of; with the rest it gives the same plan again
             in another process.
+        traces: Those that its stages replay, by name.
     """
 
     stages: tuple[Stage, ...]
@@ -113,6 +158,7 @@ class Plan:
     cases: tuple[Case, ...]
     workload: WorkloadSpec
     phases: tuple[Phase, ...] = ()
+    traces: Mapping[str, Trace] = field(default_factory=dict)
 
     @property
     def planned(self) -> int | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from routeproof.engines.adapters import adapter
 from routeproof.engines.endpoint import Endpoint
@@ -23,6 +24,7 @@ from routeproof.runs.blocks import Plan
 from routeproof.runs.plan import build_plan
 from routeproof.runs.request import Target
 from routeproof.workloads.case import Case
+from routeproof.workloads.trace import Trace
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "cookie"})
 
@@ -46,6 +48,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     Attributes:
         zero_wall_s: Wall clock at 0 of the run's clock.
+        trace_offsets_s: Arrivals of the traces that stages replay, by name; of a
+            trace nothing else decides what is sent.
     """
 
     workload: WorkloadSpec
@@ -56,6 +60,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cases: tuple[Case, ...]
     routes: dict[Arm, RouteJob]
     zero_wall_s: float
+    trace_offsets_s: dict[str, tuple[float, ...]] = {}
 
 
 def write_job(
@@ -76,6 +81,9 @@ def write_job(
         cases=plan.cases,
         routes={arm: _route(target) for arm, target in targets.items()},
         zero_wall_s=zero_wall_s,
+        trace_offsets_s={
+            name: tuple(trace.offsets_s.tolist()) for name, trace in plan.traces.items()
+        },
     )
     write_atomically(_path(folder), msgspec.json.encode(job))
     secrets: dict[str, str] = {}
@@ -105,7 +113,12 @@ def read_job(
         raise StoredRunError(f"{_path(folder)} is damaged: {error}") from error
     given = os.environ if environ is None else environ
     plan = build_plan(
-        job.cases, job.workload, arms=job.arms, phases=job.phases, seed=job.seed
+        job.cases,
+        job.workload,
+        arms=job.arms,
+        phases=job.phases,
+        seed=job.seed,
+        traces={name: _arrivals(at_s) for name, at_s in job.trace_offsets_s.items()},
     )
     stages = tuple(s for s in plan.stages if (s.phase, s.level) in job.stages)
     targets = {
@@ -151,6 +164,11 @@ def _target(route: RouteJob, secret: str | None) -> Target:
         ask_usage=route.ask_usage,
         pid=route.pid,
     )
+
+
+def _arrivals(offsets_s: tuple[float, ...]) -> Trace:
+    nothing = np.zeros(len(offsets_s), dtype=np.int64)
+    return Trace("job", np.array(offsets_s), nothing, nothing)
 
 
 def _path(folder: RunFolder) -> Path:

@@ -10,9 +10,10 @@ from routeproof.errors import ConfigError
 from routeproof.proof.workload import ArrivalSpec, WorkloadSpec
 from routeproof.records.record import Arm, Phase
 from routeproof.runs.blocks import CONTROL, Block, Plan, Stage
-from routeproof.workloads.arrivals import arrival_offsets_s
+from routeproof.workloads.arrivals import arrival_offsets_s, closed_offsets_s
 from routeproof.workloads.case import Case
 from routeproof.workloads.replay import replay_offsets_s
+from routeproof.workloads.sessions import Session, plan_sessions
 from routeproof.workloads.trace import Trace
 
 ROUNDS_PER_BLOCK = 4
@@ -55,14 +56,20 @@ def build_plan(
     if not cases:
         raise ConfigError("the workload has no cases", key="workload.cases")
     chosen = workload.seed if seed is None else seed
-    builder = _Builder(workload, tuple(arms), chosen, len(cases), traces or {})
+    builder = _Builder(workload, tuple(arms), chosen, tuple(cases), traces or {})
     stages: list[Stage] = []
     for phase in phases:
         arrivals: ArrivalSpec | None = getattr(workload.load, phase)
         if arrivals is not None:
             stages.extend(builder.stage(phase, lv) for lv in _levels(phase, arrivals))
     return Plan(
-        tuple(stages), tuple(arms), chosen, tuple(cases), workload, tuple(phases)
+        tuple(stages),
+        tuple(arms),
+        chosen,
+        tuple(cases),
+        workload,
+        tuple(phases),
+        dict(traces or {}),
     )
 
 
@@ -76,6 +83,18 @@ class _Level:
 
 def _levels(phase: str, spec: ArrivalSpec) -> list[_Level]:
     key = f"workload.load.{phase}"
+    if spec.think_s is not None and spec.trace is not None:
+        raise ConfigError(
+            "a stage that replays a trace has the times of every turn already",
+            key=f"{key}.think_s",
+            hint="leave out `think_s`, or give `concurrency` or `request_rate`",
+        )
+    if spec.ramp_s and not spec.concurrency:
+        raise ConfigError(
+            "only the streams of a closed level begin over a ramp",
+            key=f"{key}.ramp_s",
+            hint="leave it out, or give `concurrency`",
+        )
     if spec.trace is not None and not spec.request_rate:
         if spec.concurrency:
             raise ConfigError(
@@ -104,15 +123,16 @@ class _Builder:
         workload: WorkloadSpec,
         arms: tuple[Arm, ...],
         seed: int,
-        n_cases: int,
+        cases: tuple[Case, ...],
         traces: Mapping[str, Trace],
     ) -> None:
+        self._cases = cases
         self._traces = traces
         self._workload = workload
         self._load = workload.load
         self._arms = arms
         self._seed = seed
-        self._n_cases = n_cases
+        self._n_cases = len(cases)
         self._blocks = 0
         self._groups = 0
         self._rng = np.random.Generator(np.random.PCG64(seed))
@@ -168,9 +188,24 @@ class _Builder:
             concurrency=level.concurrency,
         )
 
+    def _sessions(self, spec: ArrivalSpec) -> tuple[Session, ...]:
+        if spec.think_s is None:
+            return ()
+        anywhen = np.zeros(self._n_cases)
+        return plan_sessions(
+            self._cases, anywhen, mean_think_s=spec.think_s, seed=self._seed
+        )
+
     def _models(self, phase: Phase, level: _Level) -> Iterator[Block]:
         """One block per group, of no arm yet."""
-        model = self._model(phase, level)
+        starts_s = None
+        if level.concurrency is not None and level.spec.ramp_s:
+            starts_s = closed_offsets_s(level.concurrency, ramp_s=level.spec.ramp_s)
+        model = replace(
+            self._model(phase, level),
+            starts_s=starts_s,
+            sessions=self._sessions(level.spec),
+        )
         if level.spec.trace is not None:
             yield self._replayed(model, level)
         elif level.rate_per_s is not None:
@@ -182,28 +217,30 @@ class _Builder:
 
     def _counted(self, model: Block, requests: int | None) -> Iterator[Block]:
         passes = self._workload.trials if model.phase == "quality" else 1
-        wanted = self._n_cases * passes if requests is None else requests
+        wanted = model.n_units * passes
+        if requests is not None:
+            wanted = _units_of(model, requests)
         many = model.concurrency or 1
         size = self._load.block_size
         if many > 1:
             size = max(size, ROUNDS_PER_BLOCK * many)
         for start in range(0, wanted, size):
-            trial, position = divmod(start, self._n_cases)
-            count = min(size, wanted - start)
-            yield replace(model, position=position, first_trial=trial, count=count)
+            trial, position = divmod(start, model.n_units)
+            block = replace(model, position=position, first_trial=trial)
+            yield replace(block, count=block.n_requests(min(size, wanted - start)))
 
     def _timed(
         self, model: Block, duration_s: float, requests: int | None
     ) -> Iterator[Block]:
         groups = _timed_groups(duration_s)
         for group in range(groups):
+            block = _part(model, group, groups)
             yield replace(
-                model,
-                position=group * self._n_cases // groups,
-                first_trial=group,
-                trial_step=groups,
+                block,
                 duration_s=duration_s / groups,
-                count=None if requests is None else -(-requests // groups),
+                count=None
+                if requests is None
+                else block.n_requests(_units_of(block, -(-requests // groups))),
             )
 
     def _replayed(self, model: Block, level: _Level) -> Block:
@@ -217,7 +254,9 @@ class _Builder:
         spec = level.spec
         wanted, duration_s = spec.requests, spec.duration_s
         if wanted is None and duration_s is None:
-            wanted = self._n_cases
+            wanted = model.n_units
+        elif wanted is not None:
+            wanted = _units_of(model, wanted)
         length_s = duration_s if duration_s is not None else (wanted or 0) / rate_per_s
         groups = _timed_groups(length_s)
         for group in range(groups):
@@ -229,14 +268,30 @@ class _Builder:
                 duration_s=None if duration_s is None else duration_s / groups,
                 burstiness=spec.burstiness,
             )
-            yield replace(
-                model,
-                position=group * self._n_cases // groups,
-                first_trial=group,
-                trial_step=groups,
-                offsets_s=offsets_s,
-                count=len(offsets_s),
-            )
+            block = _part(model, group, groups)
+            count = block.n_requests(len(offsets_s))
+            yield replace(block, offsets_s=offsets_s, count=count)
+
+
+def _part(model: Block, group: int, groups: int) -> Block:
+    """Where the blocks of one of several groups begin; no case twice in a trial."""
+    return replace(
+        model,
+        position=group * model.n_units // groups,
+        first_trial=group,
+        trial_step=groups,
+    )
+
+
+def _units_of(model: Block, requests: int) -> int:
+    """Whole sessions, or cases, that make at least so many requests."""
+    if not model.sessions:
+        return requests
+    passes, rest = divmod(requests, model.n_requests(model.n_units))
+    units = passes * model.n_units
+    while passes * model.n_requests(model.n_units) + rest > model.n_requests(units):
+        units += 1
+    return units
 
 
 def _timed_groups(duration_s: float) -> int:

@@ -50,13 +50,34 @@ class Sender:
         for one in planned:
             self._body(one)
 
-    async def send(self, planned: Planned, due_ns: int | None = None) -> None:
-        """Send one request and hand its capture on."""
+    async def send(self, planned: Planned, due_ns: int | None = None) -> int:
+        """Send one request and hand its capture on; when it ended."""
         case = self._plan.cases[planned.case]
         head = self._heads[path_of(case)]
         request = request_of(head, self._body(planned), planned.request_id)
         capture = await self._client.send(request, due_ns)
         self._backlog.add(capture, self.key(planned), self._target.adapter)
+        return capture.end_ns
+
+    async def send_turns(
+        self,
+        turns: Sequence[Planned],
+        due_ns: int | None = None,
+        *,
+        ends_ns: int | None = None,
+    ) -> None:
+        """Send the turns of a session, each so long after the answer before it.
+
+        A turn that fails does not end the session: every arm gets the same requests.
+        What would begin at ``ends_ns`` or later is not sent.
+        """
+        ended_ns = await self.send(turns[0], due_ns)
+        for planned in turns[1:]:
+            due_ns = ended_ns + int(planned.think_s * 1e9)
+            if ends_ns is not None and due_ns >= ends_ns:
+                return
+            await _until(due_ns)
+            ended_ns = await self.send(planned, due_ns)
 
     def not_started(self, planned: Planned, due_ns: int) -> None:
         """Keep a request that was due and could not be sent."""
@@ -109,17 +130,22 @@ async def send_block(sender: Sender, requests: Iterator[Planned]) -> None:
 
 async def _closed(sender: Sender, requests: Iterator[Planned]) -> None:
     block = sender.block
-    ends_ns = None
+    began_ns, ends_ns = monotonic_ns(), None
     if block.duration_s is not None:
-        ends_ns = monotonic_ns() + int(block.duration_s * 1e9)
+        ends_ns = began_ns + int(block.duration_s * 1e9)
+    sessions = in_sessions(requests)
 
-    async def slot() -> None:
-        for planned in requests:
-            await sender.send(planned)
+    async def slot(start_s: float) -> None:
+        if start_s:
+            await _until(began_ns + int(start_s * 1e9))
+        for turns in sessions:
+            await sender.send_turns(turns, ends_ns=ends_ns)
             if ends_ns is not None and monotonic_ns() >= ends_ns:
                 return
 
-    tasks = [asyncio.ensure_future(slot()) for _ in range(block.concurrency or 1)]
+    streams = block.concurrency or 1
+    starts = [0.0] * streams if block.starts_s is None else block.starts_s.tolist()
+    tasks = [asyncio.ensure_future(slot(start)) for start in starts]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -132,19 +158,18 @@ async def _open(sender: Sender, requests: Iterator[Planned]) -> None:
     running: set[asyncio.Task[None]] = set()
     start_ns = monotonic_ns() + _LEAD_NS - int(sender.first_offset_s * 1e9)
     try:
-        for planned in requests:
-            due_ns = start_ns + int((planned.offset_s or 0.0) * 1e9)
+        for turns in in_sessions(requests):
+            due_ns = start_ns + int((turns[0].offset_s or 0.0) * 1e9)
             wait_ns = due_ns - monotonic_ns()
             if wait_ns > 0:
-                # uvloop's timers count whole milliseconds and may ring early; half a
-                # millisecond late on average is kept as latency, early would hide some.
-                await asyncio.sleep(math.ceil(wait_ns / 1e6) / 1e3)
+                await _sleep(wait_ns)
                 while monotonic_ns() < due_ns:
                     await asyncio.sleep(0)
             if len(running) >= MAX_IN_FLIGHT:
-                sender.not_started(planned, due_ns)
+                for planned in turns:
+                    sender.not_started(planned, due_ns)
                 continue
-            task = loop.create_task(sender.send(planned, due_ns))
+            task = loop.create_task(sender.send_turns(turns, due_ns))
             running.add(task)
             task.add_done_callback(running.discard)
         if running:
@@ -152,3 +177,30 @@ async def _open(sender: Sender, requests: Iterator[Planned]) -> None:
     finally:
         for task in running:
             task.cancel()
+
+
+def in_sessions(requests: Iterator[Planned]) -> Iterator[list[Planned]]:
+    """Requests of one session together, in order; others one by one."""
+    held: list[Planned] = []
+    for planned in requests:
+        if planned.session is None:
+            yield [planned]
+            continue
+        if held and held[0].session != planned.session:
+            yield held
+            held = []
+        held.append(planned)
+    if held:
+        yield held
+
+
+async def _until(due_ns: int) -> None:
+    """Wait for a moment; many may wait at once, so nothing spins."""
+    while (wait_ns := due_ns - monotonic_ns()) > 0:
+        await _sleep(wait_ns)
+
+
+async def _sleep(wait_ns: int) -> None:
+    # uvloop's timers count whole milliseconds and may ring early; half a millisecond
+    # late on average is kept as latency, early would hide some.
+    await asyncio.sleep(math.ceil(wait_ns / 1e6) / 1e3)

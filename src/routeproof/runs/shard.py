@@ -59,7 +59,8 @@ class Shard:
             return None
         slots, rest = divmod(block.concurrency, busy)
         own = slots + (self.index < rest)
-        return replace(block, concurrency=own), self.index, busy
+        starts = None if block.starts_s is None else block.starts_s[self.index :: busy]
+        return replace(block, concurrency=own, starts_s=starts), self.index, busy
 
     async def meet(self, block: int) -> None:
         """Wait until all shards are ready for the block, and for its start."""
@@ -74,9 +75,10 @@ ALONE = Shard()
 
 
 def every(requests: Iterator[Planned], offset: int, step: int) -> Iterator[Planned]:
-    """Each ``step``-th request, from ``offset`` on; never looks further than asked."""
+    """Each ``step``-th request or session; never looks further than asked."""
     for number, planned in enumerate(requests):
-        if number % step == offset:
+        unit = number if planned.session is None else planned.session
+        if unit % step == offset:
             yield planned
 
 

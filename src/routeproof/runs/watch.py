@@ -3,8 +3,10 @@
 import asyncio
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from routeproof.records.record import Record
 from routeproof.runs.blocks import Block
@@ -63,7 +65,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._levels: dict[str, _Level] = {}
-        self._sent: list[tuple[float, float]] = []
+        self._sent: list[tuple[float, float, str]] = []
         self._began = (0.0, 0.0)
         self._notes: list[str] = []
         self.intermediaries: dict[str, set[str]] = {}
@@ -83,14 +85,23 @@ class Watch:
             return
         self._sent.sort()
         first_s, last_s = self._sent[0][0], self._sent[-1][0]
+        turns = turns_of(block)
         if block.offsets_s is not None:
+            # Later turns are due by the answers before them, not by the schedule.
+            at = [s for s, _, name in self._sent if not turns or turns(name)[0]]
             level.due_span_s += float(block.offsets_s[-1] - block.offsets_s[0])
-            level.sent_span_s += last_s - first_s
+            level.sent_span_s += at[-1] - at[0] if at else 0.0
         elif block.concurrency is not None:
-            # Until the last request was begun every slot had work to do.
-            busy = sum(min(end, last_s) - begin for begin, end in self._sent)
-            level.busy_s += busy
+            # Until the last request was begun every slot had work to do; who thinks
+            # is at work too.
+            level.busy_s += sum(
+                min(end, last_s) - begin + (turns(name)[1] if turns else 0.0)
+                for begin, end, name in self._sent
+            )
             level.asked_s += block.concurrency * (last_s - first_s)
+            if block.starts_s is not None:
+                ramp_s = block.starts_s[: block.concurrency]
+                level.asked_s -= float(np.minimum(ramp_s, last_s - first_s).sum())
 
     def see(self, record: Record, capture: Capture) -> None:
         """Take the numbers of one record."""
@@ -101,7 +112,7 @@ class Watch:
             level.not_started += 1
         if clock.dispatched_s is None or clock.end_s is None:
             return
-        self._sent.append((clock.dispatched_s, clock.end_s))
+        self._sent.append((clock.dispatched_s, clock.end_s, key.request_id))
         level.delay_s.append(clock.dispatched_s - clock.intended_s)
         chunks = stream.chunk_s
         if chunks:
@@ -163,6 +174,22 @@ class Watch:
             if name in _PROXY_HEADERS
         }
         self.intermediaries[arm] = names
+
+
+def turns_of(block: Block) -> Callable[[str], tuple[bool, float]] | None:
+    """From a request's id to whether it begins a session, and its think time.
+
+    ``None`` for a block without sessions.
+    """
+    if not block.sessions:
+        return None
+    turns = [
+        (number == 0, turn.think_s)
+        for session in block.sessions
+        for number, turn in enumerate(session.turns)
+    ]
+    before = sum(len(s.turns) for s in block.sessions[: block.position])
+    return lambda name: turns[(before + int(name.rpartition("/")[2])) % len(turns)]
 
 
 def _share(part: float, whole: float) -> float | None:

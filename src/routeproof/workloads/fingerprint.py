@@ -37,6 +37,9 @@ def fingerprint(
     load = msgspec.to_builtins(spec.load)
     for name in ("request_timeout_s", "max_failure_share"):
         del load[name]
+    for stage in load.values():
+        if isinstance(stage, dict):
+            _leave_out(stage, _LATER)
     whole = {
         "version": VERSION,
         "cases": [msgspec.to_builtins(case) for case in cases],
@@ -48,6 +51,17 @@ def fingerprint(
         "traces": dict(trace_digests or {}),
     }
     return hashlib.sha256(canonical_json(whole)).hexdigest()
+
+
+_LATER: dict[str, Any] = {"ramp_s": 0.0, "think_s": None}
+"""Keys of a stage that came later, with the values that change nothing: they enter
+the hash only when they say something, so that older runs stay comparable."""
+
+
+def _leave_out(stage: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+    for name, nothing in defaults.items():
+        if stage.get(name) == nothing:
+            stage.pop(name, None)
 
 
 def canonical_json(value: Any) -> bytes:
