@@ -18,6 +18,10 @@ REASONS = {
 }
 MAX_BODY_BYTES = 256 << 20
 END_OF_CHUNKS = b"0\r\n\r\n"
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+    b"cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
+)
 
 
 class Handler(Protocol):
@@ -114,6 +118,18 @@ class Connection(asyncio.Protocol):
         """Whether anybody still listens."""
         return self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def file(self) -> int:
+        """The socket's file descriptor, -1 when the client has gone."""
+        if self._transport is None:
+            return -1
+        return int(self._transport.get_extra_info("socket").fileno())
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes the loop still holds because the socket did not take them."""
+        return self._transport.get_write_buffer_size() if self._transport else 0
+
     def write(self, data: bytes) -> None:
         """Raw bytes, dropped when the client has gone."""
         if self.open and self._transport is not None:
@@ -131,10 +147,7 @@ class Connection(asyncio.Protocol):
     def start_stream(self) -> None:
         """Head of an event stream."""
         self.streaming = True
-        self.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
-            b"cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
+        self.write(STREAM_HEAD)
 
     def chunk(self, data: bytes) -> None:
         """A part of a stream."""

@@ -139,6 +139,7 @@ class SimulatedRoute(Strict, frozen=True, kw_only=True):
         speed: Divides every duration; 1 is the timing as given.
         paced_s: Not ``None``: no batching, every stream gets a chunk every so many
             seconds, evenly spread (the server of the load benchmark).
+        paced_first_s: With ``paced_s``: the least time to the first chunk.
     """
 
     dialect: Dialect = "vllm"
@@ -153,4 +154,5 @@ class SimulatedRoute(Strict, frozen=True, kw_only=True):
     per_request_metrics: bool = True
     speed: float = 1.0
     paced_s: float | None = None
+    paced_first_s: float = 0.0
     seed: int = 7
