@@ -7,7 +7,8 @@ from route_specs import a_route, compared, launched, said, speculation
 from routeproof.engines.adapters import ADAPTERS
 from routeproof.proof.route import EngineSpec, LaunchSpec, RouteSpec
 from routeproof.routes.classes import RANK, class_of, worst
-from routeproof.routes.inventory import RouteDiff
+from routeproof.routes.diff import diff
+from routeproof.routes.inventory import RouteDiff, take_inventory
 from routeproof.routes.parity import parity_problems, pointless_changes
 
 
@@ -193,3 +194,13 @@ def test_recorded_sglang_speculation_on_a_processor_is_lossy():
     assert undeclared(found) == set()
     assert found.change_class == "lossy"
     assert found.is_speculative
+
+
+@pytest.mark.parametrize("resolved", ["torch.bfloat16", None], ids=["told", "not told"])
+def test_auto_hides_no_change(resolved):
+    read_back = said(kv_cache=resolved) if resolved else None
+    baseline = take_inventory(a_route(kv_cache="auto"), read_back)
+    spec = a_route(kv_cache="fp8_e4m3", changes=("kv_cache",))
+    found = diff(baseline, take_inventory(spec, None), spec)
+    assert names(found) == {"kv_cache": "lossy"}
+    assert baseline.value("kv_cache") == ("bf16" if resolved else "auto")

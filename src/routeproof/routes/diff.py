@@ -2,7 +2,7 @@
 
 from routeproof.proof.route import RouteSpec
 from routeproof.routes.classes import class_of, worst
-from routeproof.routes.fields import NONE, is_compared, is_draft_free, same
+from routeproof.routes.fields import AUTO, NONE, is_compared, is_draft_free, same
 from routeproof.routes.inventory import Change, ChangeClass, Inventory, RouteDiff
 
 _MODE = "speculation.mode"
@@ -84,7 +84,7 @@ def _change(
             return None
     elif old is None or new is None:
         return None
-    if old is not None and new is not None and same(name, old, new):
+    if old is not None and new is not None and _alike(name, old, new):
         return None
     change_class, why = _class_of(name, candidate)
     return Change(
@@ -95,6 +95,11 @@ def _change(
         intended=is_intended(name, intended),
         why=why,
     )
+
+
+def _alike(name: str, old: str, new: str) -> bool:
+    """As ``same``, but ``auto`` is what nobody resolved: it equals only itself."""
+    return same(name, old, new) and (old == new or AUTO not in (old, new))
 
 
 def _class_of(name: str, candidate: Inventory) -> tuple[ChangeClass, str]:

@@ -50,6 +50,9 @@ NOT_COMPARED = ("observed.", "model.served")
 
 NONE = "none"
 
+AUTO = "auto"
+"""Left to the engine: what it means is known only once the engine has said it."""
+
 ENGINES = {
     "llamacpp": "llama.cpp",
     "llama-cpp": "llama.cpp",
@@ -175,7 +178,7 @@ def same(name: str, one: str, other: str) -> bool:
         True
     """
     a, b = canonical(name, one), canonical(name, other)
-    if a == b or (name in _RESOLVED and "auto" in (a, b)):
+    if a == b or (name in _RESOLVED and AUTO in (a, b)):
         return True
     if name in _PATH_FIELDS:
         return ("/" not in a or "/" not in b) and _last_part(a) == _last_part(b)

@@ -10,6 +10,7 @@ import msgspec
 
 from routeproof.proof.route import RouteSpec
 from routeproof.routes.fields import (
+    AUTO,
     NONE,
     REQUIRED,
     REQUIRED_DRAFT,
@@ -238,8 +239,9 @@ def _field(
         )
     if declared is not None and not same(name, declared, said):
         note = f"declared {declared}, but the endpoint says {said}"
-    # A hub id says more than the path the files happen to lie at.
-    agreed = declared is not None and same(name, declared, said)
+    # A hub id says more than the path the files happen to lie at; `auto` says less
+    # than what the engine made of it.
+    agreed = declared not in (None, AUTO) and same(name, declared or "", said)
     return Field(
         name=name,
         value=canonical(name, declared if agreed and declared else said),
