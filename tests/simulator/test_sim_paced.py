@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from simulator import sim_client as client
 
 from routeproof.errors import ConfigError
+from routeproof.simulator.http import protocol
 from routeproof.simulator.lateness import Lateness
+from routeproof.simulator.paced import PacedServer
 from routeproof.simulator.route import Quality, SimulatedRoute
 from routeproof.simulator.server import serve
 from routeproof.simulator.wheel import SLOTS, PhaseWheel, spread
@@ -56,6 +58,7 @@ def test_streams_that_begin_together_are_written_one_after_the_other():
     assert gaps == {2 * SLOT_NS}
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(
@@ -174,28 +177,34 @@ def test_a_kept_connection_is_served_again_and_again():
     assert [row[0] for row in served] == ["r0", "r1", "r2"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_sleeps_gets_everything_later():
     """What the socket does not take at once is kept for it, in order."""
 
-    tokens = 20_000
+    tokens = 1_000
 
     async def go():
-        fast = SimulatedRoute(paced_s=0.00001, quality=Quality(filler_tokens=tokens))
-        async with serve(fast) as running:
-            slow = socket.socket()
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            slow.setblocking(False)
-            loop = asyncio.get_running_loop()
-            await loop.sock_connect(slow, ("127.0.0.1", running.port))
-            await loop.sock_sendall(slow, posted(client.chat(stream=True)))
-            while running.server.is_writing or not running.server.chunks:
-                await asyncio.sleep(0)
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-            got = [b""]
-            while not got[-1].endswith(b"\r\n0\r\n\r\n"):
-                got.append(await loop.sock_recv(slow, 1 << 20))
-            slow.close()
-            return b"".join(got), running.server.deferred
+        loop = asyncio.get_running_loop()
+        route = SimulatedRoute(paced_s=0.0001, quality=Quality(filler_tokens=tokens))
+        server = PacedServer(route, loop)
+        small = socket.create_server(("127.0.0.1", 0))
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        listening = await loop.create_server(protocol(server), sock=small)
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setblocking(False)
+        await loop.sock_connect(slow, small.getsockname())
+        await loop.sock_sendall(slow, posted(client.chat(stream=True)))
+        while server.is_writing or not server.chunks:
+            await asyncio.sleep(0)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        got = [b""]
+        while not got[-1].endswith(b"\r\n0\r\n\r\n"):
+            got.append(await loop.sock_recv(slow, 1 << 20))
+        slow.close()
+        server.stop()
+        listening.close()
+        return b"".join(got), server.deferred
 
     got, deferred = asyncio.run(go())
     assert deferred > 0
