@@ -1,6 +1,7 @@
 """The evidence on each signal: anytime-valid, stratified, with an alpha budget.
 
-For each signal two tests run side by side over canary and control: *harm* (the canary
+For each signal two tests run side by side over canary and control, or over the two
+answers of shadow pairs: *harm* (the canary
 is worse than the control by more than what is forgiven) and *safe* (a loss of the
 tolerance is excluded). Both may be looked at after every answer. Harm is gathered
 over the canary's whole life, and the alphas of all signals add up to the canary's
@@ -14,10 +15,15 @@ from math import log
 
 import msgspec
 
+from routeproof.canary.evidence_tests import Pairs, Rates, SignalState
 from routeproof.canary.samples import Sample
 from routeproof.canary.state import SignalOutcome
 from routeproof.stats.sequential import AssignmentState, AssignmentTest
-from routeproof.stats.sequential_rates import RatesState, RatesTest
+
+__all__ = ["Evidence", "SignalPolicy", "SignalState", "Standing"]
+
+Trouble = tuple[SignalOutcome, str]
+"""Why a signal cannot be believed now, and what it is called."""
 
 
 class SignalPolicy(
@@ -44,26 +50,13 @@ class SignalPolicy(
     is_advisory: bool = False
 
 
-class SignalState(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
-    """What a signal has to remember across restarts.
-
-    ``bad`` and ``seen`` count over the canary's life, ``step_seen`` since the step was
-    entered; control first, canary second.
-    """
-
-    harm: RatesState = RatesState()
-    safe: RatesState = RatesState()
-    bad: tuple[int, int] = (0, 0)
-    seen: tuple[int, int] = (0, 0)
-    step_seen: tuple[int, int] = (0, 0)
-
-
 class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where one signal stands, for people and for the controller.
 
     Attributes:
+        control_share, canary_share: Bad answers of those seen. Of pairs: how often
+            each arm was the worse one. ``None`` before the first.
+        step_seen: Of the smaller arm since the step was entered.
         harm_log_e, safe_log_e: Natural logs of the e-values now.
         harm_at, safe_at: Log e-values at which the question is settled.
     """
@@ -81,15 +74,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     harm_at: float
     safe_at: float
     is_required: bool
-
-
-@dataclass(slots=True)
-class _Tests:
-    harm: RatesTest
-    safe: RatesTest
-    bad: list[int]
-    seen: list[int]
-    step_seen: list[int]
+    is_paired: bool = False
+    is_advisory: bool = False
 
 
 @dataclass(slots=True)
@@ -99,20 +85,25 @@ class Evidence:
     Attributes:
         policies: The signals that are judged.
         alpha: Chance of ever rolling back a candidate that is not worse.
-        drops_ratio_max: Most by which the arms' drop shares may differ before the
-            evidence counts as stale.
     """
 
     policies: Mapping[str, SignalPolicy]
     alpha: float = 0.05
-    drops_ratio_max: float = 0.02
-    _tests: dict[str, _Tests] = field(default_factory=dict, init=False)
+    _rates: dict[str, Rates] = field(default_factory=dict, init=False)
+    _pairs: dict[str, Pairs] = field(default_factory=dict, init=False)
     _ratio: AssignmentTest = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, policy in self.policies.items():
-            self._tests[name] = _tests(policy, SignalState())
+        for name in self.policies:
+            self._begin(name, SignalState())
         self._ratio = AssignmentTest((0.5, 0.5))
+
+    def _begin(self, name: str, state: SignalState) -> None:
+        policy = self.policies[name]
+        if policy.is_paired:
+            self._pairs[name] = Pairs(policy.forgiven, policy.tolerance, state)
+        else:
+            self._rates[name] = Rates(policy.forgiven, policy.tolerance, state)
 
     def take(self, sample: Sample) -> None:
         """Take one scored sample in; those of the direct baseline are not compared."""
@@ -120,52 +111,62 @@ class Evidence:
             return
         self._ratio.update(1 if sample.arm == "canary" else 0)
         for name, bad in sample.signals.items():
-            if bad is not None and name in self._tests:
+            if bad is not None and name in self._rates:
                 self.observe(name, sample.arm == "canary", bad, sample.stratum)
 
     def observe(self, name: str, is_canary: bool, bad: bool, stratum: str) -> None:
         """Take in one answer's outcome on one signal."""
-        tests = self._tests[name]
-        side = 1 if is_canary else 0
-        tests.bad[side] += int(bad)
-        tests.seen[side] += 1
-        tests.step_seen[side] += 1
-        tests.harm.update(stratum, "canary" if is_canary else "baseline", bad)
-        tests.safe.update(stratum, "canary" if is_canary else "baseline", bad)
+        self._rates[name].observe(is_canary, bad, stratum)
+
+    def observe_pair(self, name: str, difference: float) -> None:
+        """Take in one pair: candidate minus control, from -1 (worse) to 1."""
+        self._pairs[name].observe(difference)
 
     def enter_step(self) -> None:
         """Ask for safety anew; harm goes on."""
-        for name, tests in self._tests.items():
-            tests.safe = RatesTest("safe", tolerance=self.policies[name].tolerance)
-            tests.step_seen = [0, 0]
+        for name in self.policies:
+            self._tests(name).enter_step()
 
     def is_split_as_configured(self) -> bool:
         """False once canary and control samples are not equally many by chance."""
         return self._ratio.log_e_value < -log(self.alpha / 5)
 
-    def standings(self, *, is_stale: bool = False) -> list[Standing]:
+    def standings(
+        self,
+        *,
+        stale: str | None = None,
+        troubles: Mapping[str, Trouble] | None = None,
+    ) -> list[Standing]:
         """Where every signal stands.
 
         Args:
-            is_stale: Scores lag behind or were dropped unequally; a signal that has
-                not failed cannot pass then.
+            stale: Why nothing can be believed now, such as scores that lag behind; a
+                signal that has not failed cannot pass then.
+            troubles: The same for single signals.
         """
-        total = sum(policy.weight for policy in self.policies.values())
-        stale = is_stale or not self.is_split_as_configured()
-        return [
-            self._standing(name, policy, self.alpha * policy.weight / total, stale)
-            for name, policy in self.policies.items()
-        ]
+        deciding = [p for p in self.policies.values() if not p.is_advisory]
+        total = sum(policy.weight for policy in deciding) or 1.0
+        if stale is None and not self.is_split_as_configured():
+            stale = "candidate and control are not sampled alike"
+        found = []
+        for name, policy in self.policies.items():
+            trouble = (SignalOutcome.STALE, stale) if stale is not None else None
+            trouble = trouble or (troubles or {}).get(name)
+            share = 1.0 if policy.is_advisory else policy.weight / total
+            found.append(self._standing(name, policy, self.alpha * share, trouble))
+        return found
+
+    def _tests(self, name: str) -> Rates | Pairs:
+        return self._rates[name] if name in self._rates else self._pairs[name]
 
     def _standing(
-        self, name: str, policy: SignalPolicy, alpha: float, is_stale: bool
+        self, name: str, policy: SignalPolicy, alpha: float, trouble: Trouble | None
     ) -> Standing:
-        tests = self._tests[name]
+        tests = self._tests(name)
         shares = [
             b / n if n else None for b, n in zip(tests.bad, tests.seen, strict=True)
         ]
-        harm, safe = tests.harm, tests.safe
-        outcome, reason = _outcome(tests, policy, alpha, self.alpha, is_stale)
+        outcome, reason = _outcome(tests, policy, (alpha, self.alpha), trouble)
         return Standing(
             name=name,
             outcome=outcome,
@@ -175,25 +176,18 @@ class Evidence:
             control_seen=tests.seen[0],
             canary_seen=tests.seen[1],
             step_seen=min(tests.step_seen),
-            harm_log_e=harm.log_e_value,
-            safe_log_e=safe.log_e_value,
+            harm_log_e=tests.harm.log_e_value,
+            safe_log_e=tests.safe.log_e_value,
             harm_at=-log(alpha),
             safe_at=-log(self.alpha),
             is_required=policy.is_required,
+            is_paired=policy.is_paired,
+            is_advisory=policy.is_advisory,
         )
 
     def state(self) -> dict[str, SignalState]:
         """What is needed to go on after a restart."""
-        return {
-            name: SignalState(
-                harm=tests.harm.state(),
-                safe=tests.safe.state(),
-                bad=(tests.bad[0], tests.bad[1]),
-                seen=(tests.seen[0], tests.seen[1]),
-                step_seen=(tests.step_seen[0], tests.step_seen[1]),
-            )
-            for name, tests in self._tests.items()
-        }
+        return {name: self._tests(name).state() for name in self.policies}
 
     def ratio_state(self) -> AssignmentState:
         """The same of the split check."""
@@ -205,43 +199,30 @@ class Evidence:
         """Go on from what was remembered; signals no longer judged are left out."""
         for name, state in signals.items():
             if name in self.policies:
-                self._tests[name] = _tests(self.policies[name], state)
+                self._begin(name, state)
         if ratio is not None:
             self._ratio = AssignmentTest((0.5, 0.5), state=ratio)
 
 
-def _tests(policy: SignalPolicy, state: SignalState) -> _Tests:
-    return _Tests(
-        harm=RatesTest("harm", tolerance=policy.forgiven, state=state.harm),
-        safe=RatesTest("safe", tolerance=policy.tolerance, state=state.safe),
-        bad=list(state.bad),
-        seen=list(state.seen),
-        step_seen=list(state.step_seen),
-    )
-
-
 def _outcome(
-    tests: _Tests, policy: SignalPolicy, alpha: float, alpha_safe: float, is_stale: bool
+    tests: Rates | Pairs,
+    policy: SignalPolicy,
+    alphas: tuple[float, float],
+    trouble: Trouble | None,
 ) -> tuple[SignalOutcome, str]:
-    fewest = min(tests.step_seen)
-    rates = (
-        f"bad on {tests.bad[1]} of {tests.seen[1]} against "
-        f"{tests.bad[0]} of {tests.seen[0]}"
-    )
-    if tests.harm.p_value <= alpha:
-        return SignalOutcome.FAIL, f"harm shown: {rates}"
-    if is_stale:
-        return (
-            SignalOutcome.STALE,
-            "scores lag, were dropped unequally, or the split is off",
-        )
+    """Harm comes before every doubt: evidence once gathered is not taken back."""
+    fewest, counted = min(tests.step_seen), tests.words()
+    if tests.harm.p_value <= alphas[0]:
+        return SignalOutcome.FAIL, f"harm shown: {counted}"
+    if trouble is not None:
+        return trouble
     if fewest == 0:
-        return SignalOutcome.NO_DATA, f"no applicable answer in one arm ({rates})"
+        return SignalOutcome.NO_DATA, f"no applicable answer in one arm ({counted})"
     if fewest < policy.minimum:
         why = f"{fewest} of {policy.minimum} answers in the smaller arm at this step"
         return SignalOutcome.INCONCLUSIVE, why
-    if tests.safe.p_value <= alpha_safe:
+    if tests.safe.p_value <= alphas[1]:
         return SignalOutcome.PASS, (
-            f"a rise of more than {policy.tolerance:.1%} is excluded: {rates}"
+            f"a rise of more than {policy.tolerance:.1%} is excluded: {counted}"
         )
-    return SignalOutcome.INCONCLUSIVE, f"not decided yet: {rates}"
+    return SignalOutcome.INCONCLUSIVE, f"not decided yet: {counted}"

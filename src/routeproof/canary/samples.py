@@ -20,6 +20,21 @@ from routeproof.errors import StoredRunError
 from routeproof.records.record import Record
 
 
+class Shadow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The other arm's answer to the same prompt.
+
+    Attributes:
+        record: As of the sample, text redacted.
+        signals: As of the sample.
+        preference: A judge's preference for the canary, 0 to 1; ``None`` unasked.
+    """
+
+    arm: LiveArm
+    record: Record
+    signals: dict[str, bool | None]
+    preference: float | None = None
+
+
 class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One sampled exchange.
 
@@ -32,6 +47,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         record: The answer as any run would record it, text redacted.
         owner: Digest of the user key, for erasure; ``None`` when there is none.
         signals: Signal name to "was it bad", ``None`` where it does not apply.
+        shadow: The other arm's answer, where the prompt was replayed.
     """
 
     request_id: str
@@ -43,6 +59,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     record: Record
     owner: str | None = None
     signals: dict[str, bool | None] | None = None
+    shadow: Shadow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +142,10 @@ class Spool:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Several writes in one transaction."""
+        """Several writes in one transaction; inside another one it joins that."""
         with self._lock, self._open() as db:
-            db.execute("BEGIN")
+            if not db.in_transaction:
+                db.execute("BEGIN")
             yield
 
     def add(self, sample: Sample, *, response_id: str | None = None) -> bool:
@@ -216,6 +234,13 @@ class Spool:
         return [
             msgspec.json.decode(self.seal.open(body), type=Sample) for (body,) in rows
         ]
+
+    def change(self, request_id: str, change: Callable[[Sample], Sample]) -> None:
+        """Change a kept sample; nothing happens when it is gone by now."""
+        with self.together():
+            found = self.find(request_id)
+            if found is not None and found.request_id == request_id:
+                self.score(change(found))
 
     def score(self, sample: Sample) -> None:
         """Replace a sample by itself with its signals."""

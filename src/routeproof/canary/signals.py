@@ -172,9 +172,28 @@ SIGNALS: dict[str, Signal] = {
 and shares the evidence."""
 
 
-def taste(seen: Tasting) -> dict[str, bool | None]:
-    """Every signal of one sample."""
-    return {name: signal.of(seen) for name, signal in SIGNALS.items()}
+def taste(
+    seen: Tasting, note: Callable[[str, str | None], None] | None = None
+) -> dict[str, bool | None]:
+    """Every signal of one sample.
+
+    A scorer that breaks leaves its signal unknown; the others go on.
+
+    Args:
+        seen: The sample.
+        note: Told of each signal that was scored, and of what broke it otherwise.
+    """
+    found: dict[str, bool | None] = {}
+    for name, signal in SIGNALS.items():
+        problem = None
+        try:
+            found[name] = signal.of(seen)
+        except Exception as error:  # answers are foreign text: any scorer may break
+            found[name] = None
+            problem = f"{type(error).__name__} in the scorer"
+        if note is not None and (problem or found[name] is not None):
+            note(name, problem)
+    return found
 
 
 def text_of_prompt(body: Mapping[str, Any]) -> str:

@@ -2,43 +2,48 @@
 
 A bounded queue stands between the relay and this thread; what does not fit is dropped
 and counted by arm. Samples are spooled before they are scored, so that a restart
-scores what was left over.
+scores what was left over. Whatever breaks in here (an answer no scorer expected, a
+hook, the disk) is counted and makes the evidence stale; the thread lives.
 """
 
 import queue
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from time import monotonic_ns
 
 import msgspec
 
-from routeproof.canary.evidence import Evidence, Standing
-from routeproof.canary.redact import Redactor, redact
-from routeproof.canary.samples import Sample, Spool
-from routeproof.canary.signals import Tasting, taste
+from routeproof.canary.cleaning import Cleaner, kept_fields
+from routeproof.canary.evidence import Evidence, SignalState, Standing
+from routeproof.canary.health import OPINION, SCORER, Ledger
+from routeproof.canary.policies import ASKED, PREFERENCE, SHADOW, SHADOW_OFF_TOPIC
+from routeproof.canary.samples import Sample, Shadow, Spool
+from routeproof.canary.shadow_pairs import (
+    CopiedPair,
+    TastedPair,
+    differences,
+    why_no_pair,
+)
+from routeproof.canary.signals import Tasting, taste, text_of_prompt
+from routeproof.canary.slices import Percentiles, SliceRow, Slices
+from routeproof.canary.split import LiveArm
 from routeproof.canary.tee import Copy
 from routeproof.engines.adapter import Adapter
 from routeproof.errors import StoredRunError
-from routeproof.records.outcome import SERVED
-from routeproof.records.record import Record
-
-KEPT_FIELDS = (
-    "response_format",
-    "tools",
-    "tool_choice",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "stop",
-    "stream",
-    "n",
-)
-"""Request fields a sample keeps; the prompt is not among them."""
+from routeproof.stats.sequential import AssignmentState
 
 _STOP = None
 BATCH = 64
+PAIRING = "shadow"
+"""Name under which failing replays are kept count of."""
+
+OPINIONS = frozenset({PAIRING, PREFERENCE, SHADOW_OFF_TOPIC, *ASKED})
+"""Kept count of with the limits of those who are asked."""
+
+Tasted = Callable[[Sample, Copy], None]
+Paired = Callable[[TastedPair], None]
 
 
 @dataclass(slots=True)
@@ -50,8 +55,9 @@ class Taster:
         slo: Limits in seconds for the ``slow`` signals.
         lag_max_s: Scores older than this behind make the evidence stale.
         drop_difference_max: Drop shares of the arms may differ by this much.
-        redactors: Run after the built-in patterns.
-        last_error: The spool's last failure in words.
+        cleaner: Redacts before anything is stored.
+        on_tasted, on_paired: Told of each scored sample and pair, in this thread.
+        last_error: What broke last, in words; ``None`` while all is well.
     """
 
     spool: Spool
@@ -62,21 +68,27 @@ class Taster:
     keep_prompts: bool = False
     lag_max_s: float = 300.0
     drop_difference_max: float = 0.05
-    redactors: tuple[Redactor, ...] = ()
+    cleaner: Cleaner = field(default_factory=Cleaner)
     queue_size: int = 1_000
+    now_ns: Callable[[], int] = monotonic_ns
+    on_tasted: list[Tasted] = field(default_factory=list)
+    on_paired: list[Paired] = field(default_factory=list)
     last_error: str | None = field(default=None, init=False)
     taken: Counter[str] = field(default_factory=Counter, init=False)
     dropped: Counter[str] = field(default_factory=Counter, init=False)
-    on_scored: Callable[[Sample], None] | None = None
-    _recent_s: dict[str, deque[float]] = field(default_factory=dict, init=False)
-    _drafts: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
-    _queue: "queue.Queue[Copy | None]" = field(init=False)
+    pairs: Counter[str] = field(default_factory=Counter, init=False)
+    ledger: Ledger = field(init=False)
+    slices: Slices = field(default_factory=Slices, init=False)
+    _queue: "queue.Queue[Copy | CopiedPair | None]" = field(init=False)
+    _oldest_ns: int | None = field(default=None, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         self._queue = queue.Queue(maxsize=self.queue_size)
+        self.ledger = Ledger(lambda name: OPINION if name in OPINIONS else SCORER)
         self.dropped.update(self.spool.dropped())
+        self.taken.update(self.dropped)
 
     def put(self, copy: Copy) -> None:
         """Take a finished copy, or drop it; called on the event loop."""
@@ -88,6 +100,16 @@ class Taster:
             self._queue.put_nowait(copy)
         except queue.Full:
             self.dropped[copy.arm] += 1
+
+    def put_pair(self, pair: CopiedPair) -> bool:
+        """Take a live exchange with its replay; false when there is no room."""
+        if pair.live.is_too_large or pair.replay.is_too_large:
+            return False
+        try:
+            self._queue.put_nowait(pair)
+        except queue.Full:
+            return False
+        return True
 
     def start(self) -> None:
         """Score what a former life left unscored, then what comes."""
@@ -108,128 +130,174 @@ class Taster:
         self._guarded(self._left_over)
         while (batch := self._batch()) is not None:
             self._guarded(lambda batch=batch: self._taste_all(batch))  # type: ignore[misc]
+            self._oldest_ns = None
 
-    def _batch(self) -> list[Copy] | None:
+    def _batch(self) -> list[Copy | CopiedPair] | None:
         """What is queued, at most ``BATCH``; ``None`` when the end is reached."""
-        batch: list[Copy] = []
-        copy = self._queue.get()
-        while copy is not _STOP:
-            batch.append(copy)
+        batch: list[Copy | CopiedPair] = []
+        item = self._queue.get()
+        while item is not _STOP:
+            batch.append(item)
+            self._oldest_ns = self._oldest_ns or _ended_ns(item)
             if len(batch) >= BATCH or self._queue.empty():
                 return batch
-            copy = self._queue.get()
+            item = self._queue.get()
         if batch:
             self._queue.put(_STOP)
             return batch
         return None
 
-    def _taste_all(self, batch: list[Copy]) -> None:
+    def _taste_all(self, batch: list[Copy | CopiedPair]) -> None:
         """Spool first, then score: a restart finds what was not scored."""
-        kept: list[tuple[Sample, str]] = []
+        copies = [each for each in batch if isinstance(each, Copy)]
+        kept: list[tuple[Sample, Copy]] = []
+        try:
+            with self.spool.together():
+                for copy in copies:
+                    sample = self._sample(copy)
+                    if sample is None:
+                        continue
+                    if self.spool.add(sample, response_id=copy.response_id()):
+                        kept.append((sample, copy))
+                    else:
+                        self.dropped[sample.arm] += 1
+        except StoredRunError:
+            self.dropped.update(copy.arm for copy in copies)
+            raise
         with self.spool.together():
-            for copy in batch:
-                sample = self._sample(copy)
-                if self.spool.add(sample, response_id=copy.response_id()):
-                    kept.append((sample, str(copy.body.get("_prompt", ""))))
-                else:
-                    self.dropped[sample.arm] += 1
-        with self.spool.together():
-            for sample, prompt in kept:
-                self._score(sample, prompt)
+            for sample, copy in kept:
+                self._score(sample, copy)
+            for each in batch:
+                if isinstance(each, CopiedPair):
+                    self._pair(each)
 
     def _guarded(self, act: Callable[[], None]) -> None:
+        """The border of this thread: what breaks is said, and the next batch comes."""
         try:
             act()
             self.last_error = None
         except StoredRunError as error:
             self.last_error = error.message
+        except Exception as error:  # a dead thread would score nothing any more
+            self.last_error = f"{type(error).__name__} while tasting"
 
     def _left_over(self) -> None:
         for sample in self.spool.unscored(limit=self.spool.limit):
-            self._score(sample, prompt="")
+            self._score(sample, None)
 
-    def _sample(self, copy: Copy) -> Sample:
+    def _sample(self, copy: Copy) -> Sample | None:
+        """The exchange, redacted; ``None`` (dropped, counted) when it breaks a hook.
+
+        What cannot be redacted is not kept.
+        """
         now_s = self.wall()
-        kept = {k: copy.body[k] for k in KEPT_FIELDS if k in copy.body}
-        prompt = (
-            self._redacted(copy.body.get("messages")) if self.keep_prompts else None
-        )
+        try:
+            clean = self.cleaner.record(copy.record(self.adapter, now_s))
+            messages = copy.body.get("messages") if self.keep_prompts else None
+            prompt = self.cleaner.value(messages)
+            request = self.cleaner.value(kept_fields(copy.body))
+        except Exception as error:  # a hook's code, or a parser's on foreign bytes
+            self.dropped[copy.arm] += 1
+            self.ledger.note("reading", copy.arm, f"{type(error).__name__} on reading")
+            return None
+        self.ledger.note("reading", copy.arm, None)
         return Sample(
             request_id=copy.request_id,
             arm=copy.arm,
             at_s=now_s,
             stratum=copy.stratum,
-            request=kept,
+            request=request,
             prompt=prompt,
-            record=self._clean(copy.record(self.adapter, now_s)),
+            record=clean,
             owner=copy.owner,
         )
 
-    def _clean(self, record: Record) -> Record:
-        """The record with its texts redacted and the bulky parts left out."""
-        said = record.answer
-        answer = msgspec.structs.replace(
-            said,
-            text=None if said.text is None else self._red(said.text),
-            reasoning=None,
-            tool_calls=None if said.tool_calls is None else self._red(said.tool_calls),
-            error=None if said.error is None else self._red(said.error),
-            choices=None,
-            logprobs=None,
-            token_ids=None,
+    def _signals(self, sample: Sample, copy: Copy | None) -> dict[str, bool | None]:
+        prompt = "" if copy is None else text_of_prompt(copy.body)
+        arm = sample.arm
+        return taste(
+            Tasting(sample, prompt, self.slo),
+            lambda name, problem: self.ledger.note(name, arm, problem),
         )
-        return msgspec.structs.replace(record, answer=answer)
 
-    def _red(self, text: str) -> str:
-        return redact(text, hooks=self.redactors)
-
-    def _redacted(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._red(value)
-        if isinstance(value, list):
-            return [self._redacted(each) for each in value]
-        if isinstance(value, dict):
-            return {key: self._redacted(each) for key, each in value.items()}
-        return value
-
-    def _score(self, sample: Sample, prompt: str) -> None:
-        signals = taste(Tasting(sample, prompt, self.slo))
-        scored = msgspec.structs.replace(sample, signals=signals)
+    def _score(self, sample: Sample, copy: Copy | None) -> None:
+        scored = msgspec.structs.replace(sample, signals=self._signals(sample, copy))
         self.spool.score(scored)
-        clock = sample.record.clock
         with self._lock:
             self.evidence.take(scored)
-            self._count_drafts(sample)
-            if sample.record.answer.outcome in SERVED and clock.end_s is not None:
-                recent = self._recent_s.setdefault(sample.arm, deque(maxlen=2_000))
-                recent.append(clock.end_s - clock.intended_s)
-        if self.on_scored is not None:
-            self.on_scored(scored)
+            self.slices.take(scored)
+        if copy is not None:
+            for tell in self.on_tasted:
+                tell(scored, copy)
 
-    def _count_drafts(self, sample: Sample) -> None:
-        engine = sample.record.engine
-        if engine.drafted is not None and engine.accepted is not None:
-            self._drafts[sample.arm, "drafted"] += engine.drafted
-            self._drafts[sample.arm, "accepted"] += engine.accepted
+    def _pair(self, pair: CopiedPair) -> None:
+        """Compare a replay with its live twin; what is no pair is counted as such."""
+        live, replay = self._sample(pair.live), self._sample(pair.replay)
+        if live is None or replay is None:
+            self.pairs["unreadable"] += 1
+            return
+        why = why_no_pair(live, replay)
+        if why != "cancelled":
+            self.ledger.note(PAIRING, replay.arm, why)
+        if why is not None:
+            self.pairs[why] += 1
+            return
+        self.pairs["compared"] += 1
+        both = [
+            msgspec.structs.replace(one, signals=self._signals(one, copy))
+            for one, copy in ((live, pair.live), (replay, pair.replay))
+        ]
+        tasted = TastedPair(both[0], both[1], pair.live.body)
+        self.note_pair(
+            differences(tasted),
+            live.request_id,
+            Shadow(arm=replay.arm, record=replay.record, signals=both[1].signals or {}),
+        )
+        for tell in self.on_paired:
+            tell(tasted)
 
-    def rejection(self) -> dict[str, float | None]:
-        """Share of drafted tokens that were not accepted, by arm, since the start.
-
-        ``None`` where the engine reports no drafts per request.
-        """
+    def note_pair(
+        self,
+        found: Mapping[str, float],
+        request_id: str,
+        shadow: Shadow | None = None,
+        *,
+        preference: float | None = None,
+    ) -> None:
+        """Take in what was found in a pair, and keep it beside the sample."""
         with self._lock:
-            drafts = dict(self._drafts)
-        return {
-            arm: 1 - drafts[arm, "accepted"] / drafts[arm, "drafted"]
-            if drafts.get((arm, "drafted"))
-            else None
-            for arm in ("control", "canary")
-        }
+            for name, difference in found.items():
+                policy = self.evidence.policies.get(name)
+                if policy is not None and policy.is_paired:
+                    self.evidence.observe_pair(name, difference)
+
+        def change(kept: Sample) -> Sample:
+            fresh = shadow or kept.shadow
+            if fresh is not None and preference is not None:
+                fresh = msgspec.structs.replace(fresh, preference=preference)
+            return msgspec.structs.replace(kept, shadow=fresh)
+
+        if shadow is not None or preference is not None:
+            self.spool.change(request_id, change)
+
+    def note_opinion(self, sample: Sample, found: Mapping[str, bool | None]) -> None:
+        """Take in what somebody who was asked says of a sample, and keep it."""
+        for name, bad in found.items():
+            if bad is not None and sample.arm != "baseline":
+                is_canary = sample.arm == "canary"
+                self.observe(name, is_canary=is_canary, bad=bad, stratum=sample.stratum)
+        self.spool.change(
+            sample.request_id,
+            lambda kept: msgspec.structs.replace(
+                kept, signals={**(kept.signals or {}), **found}
+            ),
+        )
 
     def observe(self, name: str, *, is_canary: bool, bad: bool, stratum: str) -> None:
         """Take in one outcome that is not in the answer itself, such as feedback."""
         with self._lock:
-            if name in self.evidence.policies:
+            policy = self.evidence.policies.get(name)
+            if policy is not None and not policy.is_paired:
                 self.evidence.observe(name, is_canary, bad, stratum)
 
     def enter_step(self) -> None:
@@ -237,26 +305,42 @@ class Taster:
         with self._lock:
             self.evidence.enter_step()
 
+    def remembered(self) -> tuple[dict[str, SignalState], AssignmentState]:
+        """What the evidence needs to go on after a restart."""
+        with self._lock:
+            return self.evidence.state(), self.evidence.ratio_state()
+
+    def rejection(self) -> dict[str, float | None]:
+        """Share of drafted tokens that were not accepted, by arm, since the start."""
+        with self._lock:
+            return self.slices.rejection()
+
+    def latency(self) -> list[Percentiles]:
+        """Percentiles of recent served samples, by timing and arm."""
+        with self._lock:
+            return self.slices.latency()
+
+    def slice_rows(self) -> list[SliceRow]:
+        """Acceptance and quality by slice and arm."""
+        with self._lock:
+            return self.slices.rows()
+
     def standings(self) -> list[Standing]:
         """Where every signal stands; stale when scores lag or drops are unequal."""
+        troubles = self.ledger.troubles()
+        if PAIRING in troubles:
+            paired = [n for n in self.evidence.policies if n.startswith(SHADOW)]
+            troubles = {**dict.fromkeys(paired, troubles[PAIRING]), **troubles}
+        stale = self.staleness()
         with self._lock:
-            return self.evidence.standings(is_stale=self.staleness() is not None)
+            return self.evidence.standings(stale=stale, troubles=troubles)
 
-    def latency(self) -> dict[str, dict[str, float | None]]:
-        """Median and 95th percentile of recent served samples, in seconds, by arm.
-
-        ``None`` with fewer than 20 (median) or 60 (95th) samples. Nearest rank.
-        """
-        with self._lock:
-            kept = {arm: sorted(values) for arm, values in self._recent_s.items()}
-        return {
-            arm: {
-                "p50": values[(len(values) - 1) // 2] if len(values) >= 20 else None,
-                "p95": values[int(0.95 * len(values))] if len(values) >= 60 else None,
-                "n": float(len(values)),
-            }
-            for arm, values in kept.items()
-        }
+    def lag_s(self) -> float:
+        """How long the oldest answer that is not scored yet has waited, in seconds."""
+        with self._queue.mutex:
+            first = self._queue.queue[0] if self._queue.queue else None
+        waiting = self._oldest_ns or (None if first is None else _ended_ns(first))
+        return 0.0 if not waiting else max(0.0, (self.now_ns() - waiting) / 1e9)
 
     def staleness(self) -> str | None:
         """Why the evidence cannot be trusted now, or ``None``."""
@@ -266,13 +350,19 @@ class Taster:
             return self.last_error
         if self._queue.qsize() >= self.queue_size:
             return "the scorer does not keep up"
-        shares = {
-            arm: self.dropped[arm] / self.taken[arm]
-            for arm in ("canary", "control")
-            if self.taken[arm]
-        }
+        lag_s = self.lag_s()
+        if lag_s > self.lag_max_s:
+            return f"scores lag {lag_s:.0f} s behind"
+        arms: tuple[LiveArm, ...] = ("control", "canary")
+        shares = {a: self.dropped[a] / self.taken[a] for a in arms if self.taken[a]}
         if shares and max(shares.values()) - min(shares.values()) > (
             self.drop_difference_max
         ):
-            return f"samples were dropped unequally: {shares}"
+            said = ", ".join(f"{share:.1%} of {arm}" for arm, share in shares.items())
+            return f"samples were dropped unequally: {said}"
         return None
+
+
+def _ended_ns(item: Copy | CopiedPair) -> int:
+    copy = item if isinstance(item, Copy) else item.replay
+    return copy.capture.end_ns

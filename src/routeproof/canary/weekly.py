@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from routeproof.canary.samples import Sample
+from routeproof.canary.slices import class_of
 from routeproof.canary.store import AuditEntry
 from routeproof.records.outcome import SERVED
 
@@ -114,14 +115,6 @@ def weekly(
         failures=tuple(sorted(failures, key=_place)[:SHOWN_FAILURES]),
         failures_total=len(failures),
     )
-
-
-def class_of(sample: Sample) -> str:
-    """The prompt class of a sample, from what its request asks for."""
-    form = sample.request.get("response_format")
-    if isinstance(form, dict) and form.get("type") not in (None, "text"):
-        return "structured"
-    return "tools" if sample.request.get("tools") else "text"
 
 
 def day_of(at_s: float) -> str:

@@ -29,6 +29,10 @@ class TrafficSpec(_Strict, frozen=True, kw_only=True):
         receive_deadline_s: For the head and for the body of a request, each.
         first_byte_deadline_s: For the upstream's first byte.
         idle_deadline_s: Between two pieces of an answer.
+        tls_certificate, tls_private_key: PEM files both listeners show; without them
+            they speak plain HTTP.
+        upstream_ca: PEM file of the authorities that vouch for ``https`` upstreams,
+            in place of the system's. Upstreams are always verified.
         off_tenants: Tenants (value of ``x-tenant-id``) that never get the candidate.
     """
 
@@ -44,6 +48,9 @@ class TrafficSpec(_Strict, frozen=True, kw_only=True):
     receive_deadline_s: float = 60.0
     first_byte_deadline_s: float = 600.0
     idle_deadline_s: float = 120.0
+    tls_certificate: str | None = None
+    tls_private_key: str | None = None
+    upstream_ca: str | None = None
     off_tenants: tuple[str, ...] = ()
 
 
