@@ -48,11 +48,11 @@ def command(
     Keys: 1 left, 2 neither, 3 right, s cannot say, u back. Labels are kept in
     RUN/review/labels.jsonl.
     """
+    from routeproof.jobs.gathered import judged_scores
     from routeproof.jobs.review import Question, Review
     from routeproof.jobs.review_server import export_labels, serving
     from routeproof.jobs.review_summary import summarise
     from routeproof.scorers.label_files import read_labels
-    from routeproof.scorers.scored import read_scores
 
     kind: Question = "correct" if question == "correct" else "preference"
     review = Review(run, question=kind, most=items, reviewer=reviewer)
@@ -61,9 +61,7 @@ def command(
     if out is not None:
         click.echo(f"{export_labels(review, out)} labels to {out}")
     if summary:
-        path = run / "scores.parquet"
-        scores = read_scores(path) if path.exists() else None
-        click.echo("\n".join(summarise(review, scores).lines()))
+        click.echo("\n".join(summarise(review, judged_scores(run)).lines()))
     if bring or out or summary:
         return
     with serving(review, port=port) as url:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from routeproof.gates.facts import Arms, QualityRow
+from routeproof.gates.in_order import Turn, binary_in_order, graded_in_order
 from routeproof.gates.questions import Question
 from routeproof.metrics.score_table import PairedScores
 from routeproof.records.columns import Bools, Floats
@@ -24,11 +25,13 @@ class Rules:
         alpha: One-sided error rate.
         seed: Of resampling.
         resamples: Of the graded bounds.
+        turn: Set in a run that stops as soon as it is decided.
     """
 
     alpha: float
     seed: int = 0
     resamples: int = 10_000
+    turn: Turn | None = None
 
 
 class Sides(NamedTuple):
@@ -65,11 +68,14 @@ def answered(question: Question, sides: Sides, rules: Rules) -> list[QualityRow]
         control_losses=floor.losses if floor and is_binary else None,
         control_gains=floor.gains if floor and is_binary else None,
         pairs_required=question.pairs_required,
+        ceiling=None if rules.turn is None else rules.turn.ceiling,
     )
     if not both.any():
         return [row]
     if question.tolerance == 0:
-        return [_with(row, _no_new(counts, floor, rules))]
+        return [_settled_at_zero(_with(row, _no_new(counts, floor, rules)), rules)]
+    if rules.turn is not None:
+        return _in_turn(row, pairs, question, rules)
     if is_binary and _is_flat(pairs):
         return [_with(row, _exact(counts, question.tolerance, rules))]
     return _graded(row, pairs, question, rules)
@@ -170,19 +176,59 @@ def _graded(
     mean = _with(row, found.mean)
     if question.origin == "screening":
         return [mean]
-    drops = QualityRow(
-        question=f"{question.name} collapse",
-        metric=question.metric,
-        slice=dict(question.slice),
-        origin=question.origin,
-        is_required=question.is_required,
+    return [mean, _collapse(row, found.drops)]
+
+
+def _collapse(
+    row: QualityRow, answer: NonInferiority, *, settled_after: int | None = None
+) -> QualityRow:
+    """The companion of a graded question: units that lost half a score or more."""
+    return QualityRow(
+        question=f"{row.question} collapse",
+        metric=row.metric,
+        slice=row.slice,
+        origin=row.origin,
+        is_required=row.is_required,
         is_binary=True,
-        units=found.drops.n,
-        missing=found.drops.missing,
-        answer=found.drops,
+        units=answer.n,
+        missing=answer.missing,
+        answer=answer,
+        ceiling=row.ceiling,
+        settled_after=settled_after,
     )
+
+
+def _in_turn(
+    row: QualityRow, pairs: PairedScores, question: Question, rules: Rules
+) -> list[QualityRow]:
+    """Answered by tests that hold whenever the run stops."""
+    turn = rules.turn
+    assert turn is not None
+    rule = turn.rule(question.tolerance, rules.alpha, question.pairs_required)
+    if turn.first.is_exact:
+        answer, how = binary_in_order(pairs, turn.unit, rule)
+        return [_with(row, answer, settled_after=how.after)]
+    found = graded_in_order(
+        pairs, turn.unit, rule, resamples=rules.resamples, seed=rules.seed
+    )
+    mean = _with(row, found.mean, settled_after=found.how[0].after)
+    if question.origin == "screening":
+        return [mean]
+    drops = _collapse(row, found.drops, settled_after=found.how[1].after)
     return [mean, drops]
 
 
-def _with(row: QualityRow, answer: NonInferiority) -> QualityRow:
-    return msgspec.structs.replace(row, answer=answer)
+def _settled_at_zero(row: QualityRow, rules: Rules) -> QualityRow:
+    """A tolerance of 0 is settled by a failure nobody else has, or by every unit."""
+    turn, answer = rules.turn, row.answer
+    if turn is None or answer is None:
+        return row
+    if turn.first.is_whole or answer.harm_p_value == 0.0:
+        return msgspec.structs.replace(row, settled_after=turn.first.units)
+    return row
+
+
+def _with(
+    row: QualityRow, answer: NonInferiority, *, settled_after: int | None = None
+) -> QualityRow:
+    return msgspec.structs.replace(row, answer=answer, settled_after=settled_after)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import QualityRow, RatioRow, Row
 from routeproof.gates.fold import gate_result
-from routeproof.gates.quality_check import quality_check
+from routeproof.gates.quality_check import as_believed, quality_check
 from routeproof.gates.result import Check, Flag, GateResult, Status
 from routeproof.gates.same_texts import equality_checks, sampled_checks
 
@@ -19,7 +19,11 @@ def judge_correctness(evidence: Evidence) -> GateResult:
     when the degeneration guard trips. Too few pairs are inconclusive, never a pass.
     """
     quality, alpha = evidence.quality, evidence.agreed.policy.alpha
-    asked = [quality_check(row, alpha) for row in quality.rows]
+    judges = {row.scorer: row for row in quality.judges}
+    asked = [
+        as_believed(quality_check(row, alpha), judges.get(row.metric))
+        for row in quality.rows
+    ]
     guard = [_guard_check(row) for row in quality.guard]
     length = _length_check(
         evidence.speed.length_ratio, evidence.agreed.policy.length_ratio_guard

@@ -5,6 +5,7 @@ import msgspec
 from routeproof.gates.facts import (
     EqualityRow,
     Flip,
+    JudgeRow,
     LatencyRow,
     LengthRow,
     LoadRow,
@@ -61,6 +62,7 @@ class Quality(_Part, frozen=True, kw_only=True):
     guard: tuple[Row, ...] = ()
     sampled: tuple[Row, ...] = ()
     confusion: tuple[Row, ...] = ()
+    judges: tuple[JudgeRow, ...] = ()
 
 
 class Speed(_Part, frozen=True, kw_only=True):

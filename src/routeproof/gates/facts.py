@@ -49,6 +49,9 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
         control_difference: Control - baseline, the noise of the stack itself.
         adjusted_harm_p: Harm p-value after Holm over the screened slices.
         pairs_required: Minimum count the proof file asks of this slice.
+        ceiling: Units of the question in the whole workload, in a run that stops as
+            soon as it is decided; ``None`` in a run of fixed size.
+        settled_after: Units after which such a question was settled.
     """
 
     question: str
@@ -68,6 +71,48 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
     answer: NonInferiority | None = None
     adjusted_harm_p: float | None = None
     pairs_required: int | None = None
+    ceiling: int | None = None
+    settled_after: int | None = None
+
+
+class JudgeRow(_Fact, frozen=True, kw_only=True):
+    """A judge, a model or people, and whether it can be believed.
+
+    Attributes:
+        scorer: Whose scores it gave: ``preference``, ``people_preference`` ...
+        who: The model as its endpoint names it, or ``people``.
+        n: Pairs or answers put before it.
+        completeness_share: Share of them with a value.
+        mean: Mean preference for the candidate, or mean score of its answers.
+        identical_share: Pairs with equal texts: ties without a call.
+        inconsistency_share: Judged pairs whose verdict the order changed.
+        first_position_share: Points of the answer shown first; 0.5 is fair.
+        length_adjusted: Mean preference at equal length.
+        length_slope: Log odds per unit of ln(length ratio).
+        placebo_mean: Mean preference of baseline against control.
+        labels: Things it judged that people labelled too.
+        agreed_share, kappa: Its agreement with the people, bare and beyond chance; of
+            people the lowest between two of them.
+        problems: Why it decides nothing; empty when it may decide.
+        notes: What a reader should know besides.
+    """
+
+    scorer: str
+    who: str
+    n: int
+    completeness_share: float | None = None
+    mean: float | None = None
+    identical_share: float | None = None
+    inconsistency_share: float | None = None
+    first_position_share: float | None = None
+    length_adjusted: float | None = None
+    length_slope: float | None = None
+    placebo_mean: float | None = None
+    labels: int = 0
+    agreed_share: float | None = None
+    kappa: float | None = None
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Flip(_Fact, frozen=True, kw_only=True):

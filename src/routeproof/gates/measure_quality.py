@@ -9,6 +9,7 @@ import numpy as np
 from routeproof.gates.answers import Rules, Sides, answered
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.facts import QualityRow, Row
+from routeproof.gates.in_order import Order, Turn
 from routeproof.gates.outcomes import outcome_rows, parameter_rows
 from routeproof.gates.questions import HEADLINE, Question, questions
 from routeproof.gates.slices import CaseFacts
@@ -17,6 +18,7 @@ from routeproof.metrics.score_table import PairedScores, ScoreTable, pair_scores
 from routeproof.records.columns import Bools, Column
 from routeproof.scorers.table import SCORERS
 from routeproof.stats.multiplicity import holm
+from routeproof.workloads.case import Case
 
 UNDER_LOAD = ("sweep", "soak")
 _SCREEN_RESAMPLES = 2_000
@@ -29,6 +31,7 @@ class Answers:
     Attributes:
         table: Scores in their own direction.
         requests: Every request, for outcomes and lengths.
+        order: In which order cases were drawn, in a run that stops early.
     """
 
     table: ScoreTable
@@ -36,6 +39,7 @@ class Answers:
     facts: CaseFacts
     agreed: Agreed
     seed: int = 0
+    order: Order | None = None
 
 
 def quality_phase(requests: Requests) -> str:
@@ -58,11 +62,46 @@ def quality_rows(answers: Answers) -> tuple[QualityRow, ...]:
         keep = in_phase & _metric_rows(table, headline, question.scorer)
         rows += _answer(answers, table, keep, question)
     alpha = answers.agreed.policy.alpha
-    rows += outcome_rows(answers.requests, phase, alpha)
+    rows += outcome_rows(answers.requests, phase, alpha, order=answers.order)
     rows += parameter_rows(answers.requests, phase, alpha)
     for question, keep in _further(answers, table, headline, in_phase):
         rows += _answer(answers, table, keep, question)
     return tuple(corrected(row for row in rows if not _is_empty_screen(row)))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a required question stands while a run goes on.
+
+    Attributes:
+        rows: Its answer so far, and that of its collapses if it is graded.
+        wanted: Cases that could still settle it; empty once it is settled.
+    """
+
+    question: Question
+    rows: tuple[QualityRow, ...]
+    wanted: frozenset[str]
+
+
+def standings(answers: Answers) -> tuple[Standing, ...]:
+    """Every required question of a run that stops as soon as it is decided."""
+    order = answers.order
+    assert order is not None
+    table = _pointing_up(answers.table)
+    headline = _headline(table, answers.facts)
+    in_phase = table.phase.equal("quality")
+    found = []
+    for question in questions(answers.agreed, answers.facts):
+        if not question.is_required:
+            continue
+        keep = in_phase & _metric_rows(table, headline, question.scorer)
+        rows = tuple(_answer(answers, table, keep, question))
+        asked = order.of_question(question, answers.facts.ids(question.slice))
+        is_settled = bool(rows) and all(row.settled_after is not None for row in rows)
+        every = frozenset(asked or (case.id for case in order.cases))
+        left = frozenset() if is_settled else every - order.complete
+        found.append(Standing(question, rows, left))
+    return tuple(found)
 
 
 def _is_empty_screen(row: QualityRow) -> bool:
@@ -73,19 +112,30 @@ def _answer(
     answers: Answers, table: ScoreTable, keep: Bools, question: Question
 ) -> list[QualityRow]:
     tags = {k: v for k, v in question.slice.items() if k not in ("phase", "level")}
-    if tags:
+    first = None
+    if answers.order is not None and "phase" not in question.slice:
+        asked = answers.order.of_question(question, answers.facts.ids(tags))
+        first = answers.order.first(
+            asked, is_binary=all(_is_binary(question, case) for case in asked.values())
+        )
+        keep = keep & table.of_cases(first.ids)
+    elif tags:
         keep = keep & table.of_cases(answers.facts.ids(tags))
-    sides = Sides(
-        pair_scores(table, keep, "candidate"),
-        _control(pair_scores(table, keep, "control")),
-    )
+    pairs = pair_scores(table, keep, "candidate")
+    sides = Sides(pairs, _control(pair_scores(table, keep, "control")))
     is_screen = question.origin == "screening"
     rules = Rules(
         alpha=answers.agreed.policy.alpha,
         seed=answers.seed,
         resamples=_SCREEN_RESAMPLES if is_screen else 10_000,
+        turn=None if first is None else Turn.of(first, pairs, table.case_id.names),
     )
     return answered(question, sides, rules)
+
+
+def _is_binary(question: Question, case: Case) -> bool:
+    name = case.scorers[0] if question.metric == HEADLINE else question.metric
+    return name in SCORERS and SCORERS[name].binary
 
 
 def _control(pairs: PairedScores) -> PairedScores | None:

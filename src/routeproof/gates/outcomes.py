@@ -4,6 +4,7 @@ import numpy as np
 
 from routeproof.gates.answers import Rules, Sides, answered
 from routeproof.gates.facts import QualityRow, Row
+from routeproof.gates.in_order import Order, Turn
 from routeproof.gates.questions import Question
 from routeproof.metrics.honoured import HONOURED
 from routeproof.metrics.pairs import Pairs, pair_arms
@@ -36,11 +37,18 @@ GUARD_POINTS = 0.02
 """Share of degenerate answers beyond the baseline's from which the guard trips."""
 
 
-def outcome_rows(requests: Requests, phase: str, alpha: float) -> list[QualityRow]:
-    """Whether a bad end became more frequent: in ``phase``, and errors under load."""
+def outcome_rows(
+    requests: Requests, phase: str, alpha: float, *, order: Order | None = None
+) -> list[QualityRow]:
+    """Whether a bad end became more frequent: in ``phase``, and errors under load.
+
+    With ``order``, the cases of ``phase`` are taken one after the other, by tests that
+    hold whenever the run stops.
+    """
     rows = []
     for name, ends in ENDS.items():
-        rows += _row(requests, _asked(name, {}), (phase, None), ends, alpha)
+        asked, at = _asked(name, {}), (phase, None)
+        rows += _row(requests, asked, at, ends, alpha, order=order)
     for stage in requests.levels():
         if stage[0] in ("latency", "sweep", "soak") and stage[0] != phase:
             asked = _asked("no_errors", {"phase": stage[0], "level": stage[1]})
@@ -83,17 +91,24 @@ def _row(
     at: tuple[str, str | None],
     ends: frozenset[str],
     alpha: float,
+    order: Order | None = None,
 ) -> list[QualityRow]:
     pairs = pair_arms(requests, phase=at[0], level=at[1], other="candidate")
     control = pair_arms(requests, phase=at[0], level=at[1], other="control")
     if not pairs.n:
         return []
     good = ~_ended(requests, ends)
-    sides = Sides(
-        _as_scores(requests, pairs, good),
-        _as_scores(requests, control, good) if control.n else None,
-    )
-    return answered(question, sides, Rules(alpha=alpha, resamples=2_000))[:1]
+    scores = _as_scores(requests, pairs, good)
+    turn = None
+    if order is not None:
+        first = order.first({case.id: case for case in order.cases}, is_binary=True)
+        names = requests.label("case_id").names
+        looked_at = np.array([name in first.place for name in names] + [False])
+        scores = scores.where(looked_at[scores.case])
+        turn = Turn.of(first, scores, names)
+    sides = Sides(scores, _as_scores(requests, control, good) if control.n else None)
+    rules = Rules(alpha=alpha, resamples=2_000, turn=turn)
+    return answered(question, sides, rules)[:1]
 
 
 def _ended(requests: Requests, ends: frozenset[str]) -> Bools:

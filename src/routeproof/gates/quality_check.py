@@ -1,6 +1,8 @@
 """One quality question to one check: certified, harmed or undecided."""
 
-from routeproof.gates.facts import QualityRow
+import msgspec
+
+from routeproof.gates.facts import JudgeRow, QualityRow
 from routeproof.gates.result import Check, Status
 from routeproof.stats.interval import NonInferiority
 
@@ -50,6 +52,22 @@ def _decide(row: QualityRow, answer: NonInferiority, alpha: float) -> _Told:
     if answer.harm_p_value is not None and answer.harm_p_value <= alpha:
         return Status.PASSED, "worse, within tolerance", (*notes, "worse")
     return Status.PASSED, "within tolerance", notes
+
+
+def as_believed(check: Check, judge: JudgeRow | None) -> Check:
+    """A check that rests on a judge: open where the judge cannot be believed.
+
+    Whatever the judge says then is shown and decides nothing, neither way.
+    """
+    if judge is None or not judge.problems or check.status is Status.INCONCLUSIVE:
+        return check
+    why = "; ".join(judge.problems)
+    return msgspec.structs.replace(
+        check,
+        status=Status.INCONCLUSIVE,
+        reason=f"the judge {judge.who} decides nothing, as {why}. It says: "
+        f"{check.reason}",
+    )
 
 
 def _is_harmed(row: QualityRow, answer: NonInferiority, alpha: float) -> bool:

@@ -15,6 +15,7 @@ from routeproof.gates.comparable import (
     workload_matches,
 )
 from routeproof.gates.evidence import Agreed, Evidence, Quality
+from routeproof.gates.in_order import Order
 from routeproof.gates.lengths import length_rows
 from routeproof.gates.load import Load
 from routeproof.gates.measure_acceptance import measure_acceptance
@@ -42,6 +43,7 @@ from routeproof.jobs.flips import (
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.pass_rates import with_pass_rates
 from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
+from routeproof.jobs.sandbox_notes import sandbox_note
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import ScoreTable, score_table
 from routeproof.metrics.telemetry import series_of
@@ -86,8 +88,33 @@ def evidence_of(run: Gathered) -> Evidence:
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
         fallback=_fallback(run),
-        notes=notes if run.manifest.finished else ("the run was not finished", *notes),
+        notes=(
+            *_unfinished(run),
+            *_stopped(run, agreed),
+            *notes,
+            *sandbox_note(run.folder),
+        ),
     )
+
+
+def _unfinished(run: Gathered) -> tuple[str, ...]:
+    return () if run.manifest.finished else ("the run was not finished",)
+
+
+def _stopped(run: Gathered, agreed: Agreed) -> tuple[str, ...]:
+    """How a run that stops as soon as it is decided ended, from its records."""
+    order = order_of(run, agreed)
+    if order is None:
+        return ()
+    sent, planned = len(order.complete), len(run.cases)
+    seed = run.proof.workload.seed if run.proof else 0
+    how = f"cases were drawn at random (seed {seed}) until it was decided"
+    if sent < planned:
+        saved = f"{planned - sent} of {planned} cases were not needed"
+        if not run.manifest.finished:
+            saved = f"{planned - sent} of {planned} cases have not been sent"
+        return (f"{how}: {saved}",)
+    return (f"{how}, and all {planned} were sent",)
 
 
 def _fallback(run: Gathered) -> tuple[str, ...] | None:
@@ -175,7 +202,12 @@ def _quality(
         return _with_texts(common, greedy, trials, texts, seed=0)
     seed = run.proof.workload.seed if run.proof else 0
     answers = Answers(
-        table=table, requests=requests, facts=facts, agreed=agreed, seed=seed
+        table=table,
+        requests=requests,
+        facts=facts,
+        agreed=agreed,
+        seed=seed,
+        order=order_of(run, agreed),
     )
     changed = flip_rows(headline_pairs(answers))
     texts = answer_texts(run.folder, [*keys, *flip_keys(table, changed)])
@@ -186,7 +218,16 @@ def _quality(
         flips=flips(table, changed, texts, {case.id: case for case in run.cases}),
         flips_total=changed.total,
         confusion=confusion(answers),
+        judges=run.judges,
     )
+
+
+def order_of(run: Gathered, agreed: Agreed) -> Order | None:
+    """The order of the draw, in a run that stops as soon as it is decided."""
+    spec = agreed.policy.until_decided
+    if spec is None or quality_phase(run.requests) != "quality":
+        return None
+    return Order.of(spec, run.cases, run.requests, trials=agreed.trials)
 
 
 def _with_texts(

@@ -9,7 +9,11 @@ import msgspec
 import numpy as np
 
 from routeproof.errors import ConfigError, StoredRunError
+from routeproof.gates.facts import JudgeRow
 from routeproof.jobs.drill_evidence import with_drill
+from routeproof.jobs.judges import JUDGED, held_against, judged
+from routeproof.jobs.people import people_of
+from routeproof.jobs.sandbox_notes import keep_self_test
 from routeproof.metrics.degenerate import degenerate_column
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.honoured import (
@@ -31,10 +35,10 @@ from routeproof.proof.proof import Proof
 from routeproof.records.columns import Bools, Records
 from routeproof.records.manifest import Manifest
 from routeproof.records.store import RunFolder
-from routeproof.scorers.answer_of import COLUMNS as SCORED_COLUMNS
 from routeproof.scorers.scored import (
     UNSCORED_PHASES,
     Scores,
+    columns_for,
     concatenate,
     read_scores,
     score_records,
@@ -54,7 +58,9 @@ class Gathered:
     Attributes:
         proof: ``None`` for a run without a proof file, such as a load test.
         gaps: Chunk gaps by (arm, phase, level).
+        scores: Of scorers, judges and people; ``None`` without cases.
         telemetry: Samples as stored; empty when none were taken.
+        judges: Judge models and people, each with whether it can be believed.
     """
 
     folder: RunFolder
@@ -65,6 +71,7 @@ class Gathered:
     gaps: dict[Stage, LogHistogram]
     scores: Scores | None
     telemetry: tuple[Records, ...]
+    judges: tuple[JudgeRow, ...] = ()
 
 
 def gather_run(path: Path) -> Gathered:
@@ -79,16 +86,54 @@ def gather_run(path: Path) -> Gathered:
     gaps: dict[Stage, LogHistogram] = {}
     asked = asked_parameters(cases)
     requests = with_partners(gather(_reduced(folder, asked, gaps)))
+    proof = read_proof(folder, manifest)
+    scores, judges = with_judges(folder, proof, cases)
     return Gathered(
         folder=folder,
         manifest=manifest,
-        proof=read_proof(folder, manifest),
+        proof=proof,
         cases=cases,
         requests=requests,
         gaps=gaps,
-        scores=scores_of(folder, cases),
+        scores=scores,
         telemetry=tuple(folder.telemetry()),
+        judges=judges,
     )
+
+
+def with_judges(
+    folder: RunFolder, proof: Proof | None, cases: tuple[Case, ...]
+) -> tuple[Scores | None, tuple[JudgeRow, ...]]:
+    """All scores of a run: of its scorers, its judges and its people.
+
+    Raises:
+        StoredRunError: A stored file is damaged, or a record names what is not there.
+    """
+    scores = scores_of(folder, cases)
+    if scores is None:
+        return None, ()
+    said, people = judged(folder, proof, cases), people_of(folder, cases)
+    model = () if said.scores is None else (said.scores,)
+    rows = (
+        held_against(row, people.against(model[0], row.scorer) if model else None)
+        for row in said.rows
+    )
+    whole = concatenate((scores, *model, *people.scores))
+    return whole, (*rows, *people.rows)
+
+
+def judged_scores(path: Path) -> Scores | None:
+    """Scores that the judges of a run gave; ``None`` when it has none.
+
+    Raises:
+        StoredRunError: The folder is no run, or is damaged.
+    """
+    folder = RunFolder.open(path)
+    if not folder.manifest_path.exists():
+        return None
+    cases = read_cases(folder.cases_path) if folder.cases_path.exists() else ()
+    proof = read_proof(folder, folder.read_manifest())
+    return judged(folder, proof, cases).scores
 
 
 def read_proof(folder: RunFolder, manifest: Manifest) -> Proof | None:
@@ -160,11 +205,19 @@ def scores_of(folder: RunFolder, cases: tuple[Case, ...]) -> Scores | None:
     light = folder.parts(only=("request_id", "phase"))
     if stored is not None and not any(_lacks(part, done).any() for part in light):
         return stored
-    whole = folder.parts(only=frozenset(SCORED_COLUMNS))
+    whole = folder.parts(only=frozenset(columns_for(cases)))
     lacking = (part.where(_lacks(part, done)) for part in whole)
+    # What judges say is read from their replies each time, never stored twice.
+    plain = tuple(
+        msgspec.structs.replace(
+            case, scorers=tuple(name for name in case.scorers if name not in JUDGED)
+        )
+        for case in cases
+    )
     try:
-        with batch_scorers(cases) as batch:
-            fresh = score_records(cases, lacking, batch=batch)
+        with batch_scorers(plain) as batch:
+            fresh = score_records(plain, lacking, batch=batch)
+            keep_self_test(folder, batch)
     except ConfigError as error:
         raise StoredRunError(error.message, hint=error.hint) from None
     scores = fresh if stored is None else concatenate((stored, fresh))

@@ -1,9 +1,8 @@
 """The main job: run a proof and judge it."""
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,14 +12,19 @@ import msgspec
 import uvloop
 
 from routeproof.engines.embedded import Progress as Download
-from routeproof.errors import ConfigError, EngineError, StoredRunError
+from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.result import Status
 from routeproof.jobs.agreed import check_questions
 from routeproof.jobs.drill_evidence import keep_drill
+from routeproof.jobs.engine_papers import deaths_noted, engine_facts, keep_answers
 from routeproof.jobs.environment import environment, versions
+from routeproof.jobs.evidence_of import agreed_of
 from routeproof.jobs.judge import judge
+from routeproof.jobs.judges import ask_judges
 from routeproof.jobs.route_checks import RouteChecks, check_routes
+from routeproof.jobs.run_options import Options, as_begun, with_options
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
+from routeproof.jobs.until_decided import UntilDecided
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.records.manifest import Manifest, Threshold
@@ -35,8 +39,11 @@ from routeproof.runs.request import Target
 from routeproof.runs.selftest import self_test
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
+from routeproof.workloads.drawn import drawn_order
 from routeproof.workloads.fingerprint import fingerprint
 from routeproof.workloads.replay import load_traces, trace_digests
+
+__all__ = ["Listener", "Options", "qualify"]
 
 QUALITY: tuple[Phase, ...] = ("quality",)
 SPEED: tuple[Phase, ...] = ("latency", "sweep", "soak")
@@ -54,21 +61,6 @@ class Listener:
         """Pass a sentence on."""
         if self.words is not None:
             self.words(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a proof is run.
-
-    Attributes:
-        keep_going: Measure speed although quality failed.
-        has_control: Run the baseline against itself too (A/A).
-        resume: Go on with the run in the folder.
-    """
-
-    keep_going: bool = False
-    has_control: bool = True
-    resume: bool = False
 
 
 def qualify(
@@ -97,18 +89,15 @@ def qualify(
         MeasurementError: More requests failed than the workload allows.
         StoredRunError: The folder cannot be used.
     """
+    options = options or Options()
     proof = load_proof(proof_path, environ=os.environ)
     base = proof_path.parent
     cases = load_cases(proof.workload, base)
     check_questions(proof, cases)
-    run = _Run(
-        proof,
-        cases,
-        options or Options(),
-        listener or Listener(),
-        base,
-    )
-    folder = run.open(proof_path, out)
+    folder = _opened(proof_path, out, is_resumed=options.resume)
+    asked = as_begun(folder, proof, with_options(proof, options))
+    run = _Run(asked, cases, options, listener or Listener(), base)
+    run.keep(folder, proof_path)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run.conduct(folder))
     return judge(folder.path)
@@ -122,23 +111,23 @@ class _Run:
     listener: Listener
     base: Path
 
-    def open(self, proof_path: Path, out: Path) -> RunFolder:
-        """The run folder, made or found, with proof and cases in it."""
-        text = proof_path.read_bytes()
-        if self.options.resume:
-            folder = RunFolder.open(out)
-            if folder.proof_path.exists() and folder.proof_path.read_bytes() != text:
-                raise ConfigError(
-                    f"differs from the proof that was run in {out}",
-                    path=proof_path,
-                    hint=f"resume with {folder.proof_path}, or start a new run",
-                )
-        else:
-            folder = RunFolder.create(out)
-        folder.proof_path.write_bytes(text)
+    @property
+    def sent(self) -> tuple[Case, ...]:
+        """The cases in the order in which they are sent."""
+        if self.proof.policy.until_decided is None:
+            return self.cases
+        return drawn_order(self.cases, self.proof.workload.seed)
+
+    def keep(self, folder: RunFolder, proof_path: Path) -> None:
+        """Put proof and cases into the run folder."""
+        folder.proof_path.write_bytes(proof_path.read_bytes())
         keep_drill(self.proof, proof_path.parent, folder.path)
-        write_cases(self.cases, folder.cases_path)
-        return folder
+        write_cases(self.sent, folder.cases_path)
+
+    @property
+    def keeps_going(self) -> bool:
+        """Whether to measure speed although quality failed."""
+        return self.options.keep_going or self.proof.policy.keep_going
 
     async def conduct(self, folder: RunFolder) -> None:
         """Stand the routes up, refuse unfair pairs, send stage after stage."""
@@ -150,7 +139,7 @@ class _Run:
             plan = self._plan()
             checks = await self._checked(routes)
             self._note(folder, routes, plan, checks)
-            with _deaths_noted(routes, folder):
+            with deaths_noted(routes, folder):
                 await self._stages(plan, routes, folder)
         manifest = folder.read_manifest()
         folder.write_manifest(msgspec.structs.replace(manifest, finished=True))
@@ -179,7 +168,10 @@ class _Run:
         before = await self._tested(plan)
         if await self._send(plan, QUALITY, routes, folder, before) is None:
             return
-        if self._has(plan, SPEED) and not self.options.keep_going:
+        await asyncio.to_thread(
+            ask_judges, folder, self.proof, self.cases, os.environ, self.listener.say
+        )
+        if self._has(plan, SPEED) and not self.keeps_going:
             result = judge(folder.path).gate("correctness")
             if result.status is Status.FAILED:
                 self.listener.say(
@@ -206,6 +198,16 @@ class _Run:
         """Send the stages of some phases; ``None`` when the candidate died."""
         stages = tuple(s for s in plan.stages if s.phase in phases)
         part = replace(plan, stages=stages)
+        until = None
+        if phases == QUALITY and self.proof.policy.until_decided is not None:
+            until = UntilDecided(
+                part,
+                folder,
+                agreed_of(self.proof),
+                keep_going=self.keeps_going,
+                say=self.listener.say,
+            )
+            await until.look()
         sending = asyncio.ensure_future(
             conduct(
                 part,
@@ -213,6 +215,7 @@ class _Run:
                 folder,
                 progress=self.listener.requests,
                 before=before,
+                until=until,
             )
         )
         waited: list[asyncio.Future[Any]] = [sending]
@@ -239,7 +242,13 @@ class _Run:
             arms = (*arms, "control")
         workload = self.proof.workload
         traces = load_traces(workload, self.base)
-        return build_plan(self.cases, workload, arms=arms, traces=traces)
+        return build_plan(
+            self.sent,
+            workload,
+            arms=arms,
+            traces=traces,
+            trials_together=self.proof.policy.until_decided is not None,
+        )
 
     @staticmethod
     def _has(plan: Plan, phases: Sequence[Phase]) -> bool:
@@ -260,7 +269,7 @@ class _Run:
             ("baseline", routes.baseline),
             ("candidate", routes.candidate),
         ):
-            _keep_answers(folder, arm, standing)
+            keep_answers(folder, arm, standing)
         folder.write_manifest(
             Manifest(
                 run_id=folder.path.name,
@@ -278,8 +287,8 @@ class _Run:
                     ],
                 },
                 engines={
-                    "baseline": _engine(routes.baseline),
-                    "candidate": _engine(routes.candidate),
+                    "baseline": engine_facts(routes.baseline),
+                    "candidate": engine_facts(routes.candidate),
                 },
                 environment=environment(),
                 notes={"route_checks": msgspec.to_builtins(checks)},
@@ -303,6 +312,21 @@ class _Run:
             )
 
 
+def _opened(proof_path: Path, out: Path, *, is_resumed: bool) -> RunFolder:
+    """The run folder, made or found."""
+    if not is_resumed:
+        return RunFolder.create(out)
+    folder = RunFolder.open(out)
+    text = proof_path.read_bytes()
+    if folder.proof_path.exists() and folder.proof_path.read_bytes() != text:
+        raise ConfigError(
+            f"differs from the proof that was run in {out}",
+            path=proof_path,
+            hint=f"resume with {folder.proof_path}, or start a new run",
+        )
+    return folder
+
+
 def _targets(routes: Routes) -> dict[Arm, Target]:
     return {
         "baseline": _target(routes.baseline),
@@ -317,45 +341,3 @@ def _target(standing: Standing) -> Target:
         adapter=standing.adapter,
         pid=None if standing.running is None else standing.running.pid,
     )
-
-
-def _keep_answers(folder: RunFolder, arm: str, standing: Standing) -> None:
-    place = folder.probe_path(arm)
-    place.mkdir(parents=True, exist_ok=True)
-    for path, body in standing.read_back.raw.items():
-        name = path.strip("/").replace("/", "_").replace("?", "_") or "root"
-        (place / f"{name}.txt").write_text(body, encoding="utf-8")
-
-
-@contextlib.contextmanager
-def _deaths_noted(routes: Routes, folder: RunFolder) -> Iterator[None]:
-    """Write into the manifest which launched engine died before it was stopped."""
-    try:
-        yield
-    finally:
-        arms = (("baseline", routes.baseline), ("candidate", routes.candidate))
-        dead = {
-            arm: standing.running.died(arm)
-            for arm, standing in arms
-            if standing.running is not None and standing.running.ended.done()
-        }
-        if dead:
-            _note_deaths(folder, dead)
-
-
-def _note_deaths(folder: RunFolder, dead: dict[str, EngineError]) -> None:
-    manifest = folder.read_manifest()
-    engines = {
-        arm: {**facts, "died": dead[arm].log_tail} if arm in dead else facts
-        for arm, facts in manifest.engines.items()
-    }
-    folder.write_manifest(msgspec.structs.replace(manifest, engines=engines))
-
-
-def _engine(standing: Standing) -> dict[str, object]:
-    return {
-        "name": standing.read_back.engine,
-        "launched": standing.running is not None,
-        "capabilities": dict(standing.read_back.capabilities),
-        "cannot_tell": list(standing.read_back.cannot_tell),
-    }

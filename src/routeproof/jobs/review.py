@@ -32,6 +32,9 @@ CHOICES: dict[str, frozenset[str]] = {
 
 SHOWN_CHARACTERS = 20_000
 
+PHASES = ("quality", "latency", "sweep", "soak")
+"""The first of these that ran is the one whose answers are judged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -205,7 +208,9 @@ def _answers(folder: RunFolder) -> dict[_Place, dict[str, tuple[RowKey, ScoredAn
             if key.phase not in UNSCORED_PHASES and answer.outcome == "completed":
                 place = (key.case_id, key.trial, key.phase, key.level)
                 found.setdefault(place, {})[key.arm] = (key, answer)
-    return found
+    ran = {place[2] for place in found}
+    judged = next((phase for phase in PHASES if phase in ran), None)
+    return {place: sides for place, sides in found.items() if place[2] == judged}
 
 
 def _items(

@@ -1,15 +1,12 @@
 """What the labels of a review amount to, and what they say of the judge."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
+from routeproof.jobs.people import POINTS, between, judge_against
 from routeproof.jobs.review import Review
-from routeproof.scorers.judge.agreement import Calibration, calibrate
-from routeproof.scorers.label_files import ABSTAINED, Label, majority
+from routeproof.scorers.judge.agreement import Calibration
+from routeproof.scorers.label_files import majority
 from routeproof.scorers.score_columns import Scores
-
-POINTS = {"candidate": 1.0, "baseline": 0.0, "tie": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def summarise(review: Review, scores: Scores | None = None) -> ReviewSummary:
         counts=counts,
         preference=sum(points) / len(points) if points and is_pairs else None,
         right_share={} if is_pairs else _right_share(review, won),
-        reviewers=tuple(_between(own)),
+        reviewers=between(own),
         judge=_judge(review, won, scores) if is_pairs and scores is not None else None,
     )
 
@@ -80,32 +77,6 @@ def _right_share(review: Review, won: dict[str, str]) -> dict[str, float]:
     return {arm: sum(said) / len(said) for arm, said in sorted(by_arm.items())}
 
 
-def _between(labels: Iterable[Label]) -> Iterable[Calibration]:
-    by_person: dict[str, dict[str, str]] = {}
-    for one in labels:
-        if one.label != ABSTAINED:
-            by_person.setdefault(one.reviewer, {})[one.item_id] = one.label
-    for left, right in combinations(sorted(by_person), 2):
-        yield calibrate(f"{left} and {right}", by_person[left], by_person[right])
-
-
 def _judge(review: Review, won: dict[str, str], scores: Scores) -> Calibration | None:
-    own = scores.of("preference", arm="candidate")
-    if not own.n:
-        return None
-    said = {
-        request: _label(float(value))
-        for request, value, known in zip(
-            own.request_id, own.value.values, own.value.known, strict=True
-        )
-        if known
-    }
-    items = {item.item_id: item.requests[-1] for item in review.items}
-    judged = {name: said.get(items[name]) for name in won if name in items}
-    return calibrate("judge and people", judged, won)
-
-
-def _label(value: float) -> str:
-    if value == 0.5:
-        return "tie"
-    return "candidate" if value > 0.5 else "baseline"
+    items = {item.item_id: item for item in review.items}
+    return judge_against(scores, "preference", won, items)

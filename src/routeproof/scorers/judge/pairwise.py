@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-import numpy as np
-
-from routeproof.records.columns import Column, Records
+from routeproof.records.columns import Records
 from routeproof.scorers.answer_of import RowKey, answers_of
 from routeproof.scorers.judge.agreement import PreferenceView, view
 from routeproof.scorers.judge.preference import AnswerPair, Preference, judge_pairs
 from routeproof.scorers.judge.question import Ask
-from routeproof.scorers.score import ScoredAnswer
-from routeproof.scorers.score_columns import Scores, as_texts_column
+from routeproof.scorers.score import ScoreClass, ScoredAnswer
+from routeproof.scorers.score_columns import Scores
+from routeproof.scorers.score_rows import ScoreRow, scores_from
 from routeproof.workloads.case import Case
 
 PREFERENCE = "preference"
@@ -78,46 +76,24 @@ def _rows(
     places: Sequence[_Place],
     judged: Sequence[Preference],
 ) -> Scores:
-    keys: list[RowKey] = []
-    values: list[float | None] = []
-    classes: list[str] = []
-    traces: list[str] = []
-    for place, one in zip(places, judged, strict=True):
-        for arm in ("baseline", "candidate"):
-            keys.append(sides[place][arm].key)
-            values.append(None if one.value is None else _value(arm, one.value))
-            classes.append(_class(one))
-            traces.append(one.how)
-    owners = [cases[key.case_id] for key in keys]
-    return Scores(
-        request_id=as_texts_column(key.request_id for key in keys),
-        arm=as_texts_column(key.arm for key in keys),
-        phase=as_texts_column(key.phase for key in keys),
-        level=as_texts_column(key.level for key in keys),
-        case_id=as_texts_column(key.case_id for key in keys),
-        cluster=as_texts_column(case.cluster or case.id for case in owners),
-        task_class=as_texts_column(case.class_ for case in owners),
-        tags=as_texts_column(
-            msgspec.json.encode(case.tags, order="sorted").decode() for case in owners
-        ),
-        scorer=as_texts_column(PREFERENCE for _ in keys),
-        class_=as_texts_column(classes),
-        extracted=as_texts_column(None for _ in keys),
-        trace=as_texts_column(traces),
-        trial=np.array([key.trial for key in keys], dtype=np.int64),
-        version=np.full(len(keys), VERSION, dtype=np.int64),
-        value=Column(
-            np.array([value or 0.0 for value in values], dtype=np.float64),
-            np.array([value is not None for value in values], dtype=np.bool_),
-        ),
-    )
+    rows = [
+        ScoreRow(
+            sides[place][arm].key,
+            None if one.value is None else _value(arm, one.value),
+            _class(one),
+            one.how,
+        )
+        for place, one in zip(places, judged, strict=True)
+        for arm in ("baseline", "candidate")
+    ]
+    return scores_from(rows, cases, PREFERENCE, version=VERSION)
 
 
 def _value(arm: str, preference: float) -> float:
     return preference if arm == "candidate" else DRAW
 
 
-def _class(one: Preference) -> str:
+def _class(one: Preference) -> ScoreClass:
     if one.value is not None:
         return "graded"
     return "failed" if one.how == "failed" else "unscored"
