@@ -4,6 +4,7 @@ import asyncio
 import json
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,3 +149,23 @@ def test_the_server_makes_the_faults_of_the_stream_too(name):
     status, body = asyncio.run(go())
     assert status == (500 if name == "http_500" else 200)
     assert b'"usage"' not in body
+
+
+@pytest.mark.parametrize("row", FAULTS.values(), ids=FAULTS)
+def test_every_fault_changes_something_at_every_level(row):
+    plain = defects_of(SimulatedRoute())
+    for strength in row.levels:
+        assert row.apply(plain, strength) != plain
+    weak = (row.usual - row.low) * (row.high - row.usual)
+    assert weak >= 0, "the levels go one way"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"engine": {"step_facter": 2.0}}, {"spoil": {"how": "wrng"}}],
+    ids=["a field that is not there", "a value it cannot have"],
+)
+def test_a_wrong_table_is_refused(wrong):
+    row = msgspec.structs.replace(FAULTS["slower"], **wrong)
+    with pytest.raises(msgspec.ValidationError):
+        row.apply(defects_of(SimulatedRoute()), 1.0)

@@ -1,31 +1,31 @@
 """All faults in one table, and their application to a route."""
 
+from pathlib import Path
+
 from routeproof.errors import ConfigError
 from routeproof.simulator.defects import SOUND, Defects
-from routeproof.simulator.faults.acceptance import ACCEPTANCE
-from routeproof.simulator.faults.answers import ANSWERS
-from routeproof.simulator.faults.exactness import EXACTNESS
-from routeproof.simulator.faults.fault import Fault
-from routeproof.simulator.faults.identity import IDENTITY
-from routeproof.simulator.faults.speed import SPEED
-from routeproof.simulator.faults.stream import ODDITIES, STREAM
-from routeproof.simulator.faults.structured import STRUCTURED
+from routeproof.simulator.faults.fault import Fault, read
 from routeproof.simulator.route import SimulatedRoute
+
+TABLES = (
+    "exactness",
+    "answers",
+    "structured",
+    "stream",
+    "acceptance",
+    "speed",
+    "memory",
+    "stability",
+    "identity",
+    "oddities",
+)
 
 FAULTS: dict[str, Fault] = {
     row.name: row
-    for family in (
-        EXACTNESS,
-        ANSWERS,
-        STRUCTURED,
-        STREAM,
-        ACCEPTANCE,
-        SPEED,
-        IDENTITY,
-        ODDITIES,
-    )
-    for row in family
+    for table in TABLES
+    for row in read(Path(__file__).with_name(f"{table}.toml"))
 }
+"""Every fault; the names of what is odd but allowed begin with a tilde."""
 
 
 def fault(name: str) -> Fault:
