@@ -17,34 +17,6 @@ JSON = "application/json"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """One engine's way of writing.
-
-    Attributes:
-        chunk_per_token: A pass that brings several tokens sends a chunk for each.
-        finish_apart: The finish reason comes in a chunk of its own.
-        reasoning_field: Where reasoning text goes.
-        details: Fields added to the body or the last chunk of a response.
-        choice_details: Fields added to a choice of a whole body.
-        usage: The usage object.
-        error: Body of an error response.
-        pages: Information pages by path (GET).
-    """
-
-    name: str
-    version: str
-    chunk_per_token: bool
-    finish_apart: bool
-    reasoning_field: str
-    fingerprint: Callable[[Engine], str | None]
-    details: Callable[[Engine, Ask, Sequence[Answering]], dict[str, Any]]
-    choice_details: Callable[[Engine, Ask, Answering], dict[str, Any]]
-    usage: Callable[[Engine, Sequence[Answering]], dict[str, Any]]
-    error: Callable[[BadRequest], dict[str, Any]]
-    pages: Mapping[str, Page]
-
-
 def as_json(value: Any) -> tuple[str, bytes]:
     """A page of JSON."""
     return JSON, msgspec.json.encode(value)
@@ -99,13 +71,20 @@ def simple_usage(engine: Engine, sequences: Sequence[Answering]) -> dict[str, An
 
 def openai_error(problem: BadRequest) -> dict[str, Any]:
     """The usual error object."""
+    return {"error": _facts(problem)}
+
+
+def flat_error(problem: BadRequest) -> dict[str, Any]:
+    """The error object of engines that do not put it in a field of its own."""
+    return {"object": "error"} | _facts(problem)
+
+
+def _facts(problem: BadRequest) -> dict[str, Any]:
     return {
-        "error": {
-            "message": problem.message,
-            "type": problem.kind,
-            "param": problem.parameter,
-            "code": problem.status,
-        }
+        "message": problem.message,
+        "type": problem.kind,
+        "param": problem.parameter,
+        "code": problem.status,
     }
 
 
@@ -120,6 +99,38 @@ def model_list(engine: Engine, owner: str, **more: Any) -> dict[str, Any]:
     return {"object": "list", "data": [entry | more]}
 
 
+def unknown(engine: Engine) -> None:
+    """No fingerprint."""
+
+
 def nothing(engine: Engine, ask: Ask, sequences: Any) -> dict[str, Any]:
     """No further fields."""
     return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One engine's way of writing.
+
+    Attributes:
+        chunk_per_token: A pass that brings several tokens sends a chunk for each.
+        finish_apart: The finish reason comes in a chunk of its own.
+        reasoning_field: Where reasoning text goes.
+        details: Fields added to the body or the last chunk of a response.
+        choice_details: Fields added to a choice of a whole body.
+        usage: The usage object.
+        error: Body of an error response.
+        pages: Information pages by path (GET).
+    """
+
+    name: str
+    version: str
+    pages: Mapping[str, Page]
+    chunk_per_token: bool = False
+    finish_apart: bool = False
+    reasoning_field: str = "reasoning_content"
+    fingerprint: Callable[[Engine], str | None] = unknown
+    details: Callable[[Engine, Ask, Sequence[Answering]], dict[str, Any]] = nothing
+    choice_details: Callable[[Engine, Ask, Answering], dict[str, Any]] = nothing
+    usage: Callable[[Engine, Sequence[Answering]], dict[str, Any]] = simple_usage
+    error: Callable[[BadRequest], dict[str, Any]] = openai_error

@@ -38,11 +38,38 @@ def _renamed(name: str, suffix: str) -> str:
     )
 
 
-def histogram(
-    name: str, labels: Mapping[str, str], total_s: float, count: int
+def family(
+    prefix: str, labels: Mapping[str, str], values: Mapping[str, float]
 ) -> list[Series]:
-    """Sum and count of a histogram; the simulator keeps no buckets."""
+    """Series with the same labels; what ends in ``_total`` is a counter."""
     return [
-        (f"{name}_sum", "counter", labels, total_s),
-        (f"{name}_count", "counter", labels, count),
+        (f"{prefix}{name}", _kind(name), labels, value)
+        for name, value in values.items()
     ]
+
+
+def by_label(
+    name: str,
+    labels: Mapping[str, str],
+    label: str,
+    values: Iterable[tuple[object, float]],
+) -> list[Series]:
+    """One series for each value of a label."""
+    return [
+        (name, _kind(name), {**labels, label: str(at)}, value) for at, value in values
+    ]
+
+
+def histograms(
+    prefix: str, labels: Mapping[str, str], totals: Mapping[str, float], count: int
+) -> list[Series]:
+    """Sums and counts of histograms; the simulator keeps no buckets."""
+    return [
+        (f"{prefix}{name}_{end}", "counter", labels, value)
+        for name, total in totals.items()
+        for end, value in (("sum", total), ("count", count))
+    ]
+
+
+def _kind(name: str) -> str:
+    return "counter" if name.endswith("_total") else "gauge"

@@ -12,10 +12,7 @@ from routeproof.simulator.dialects.dialect import (
     drafted_as_reported,
     model_list,
     model_of,
-    nothing,
-    openai_error,
     reported,
-    simple_usage,
     version_of,
 )
 from routeproof.simulator.engine import Engine
@@ -58,44 +55,30 @@ def _details(
 
 
 def _metrics(engine: Engine, now_s: float) -> tuple[str, bytes]:
-    t = engine.tally
-    series: list[exposition.Series] = [
-        ("llamacpp:prompt_tokens_total", "counter", {}, t.computed_prompt_tokens),
-        ("llamacpp:prompt_tokens_cached_total", "counter", {}, t.cached_tokens),
-        ("llamacpp:prompt_seconds_total", "counter", {}, t.prefill_s),
-        ("llamacpp:tokens_predicted_total", "counter", {}, t.output_tokens),
-        ("llamacpp:tokens_predicted_seconds_total", "counter", {}, t.decode_s),
-        ("llamacpp:n_decode_total", "counter", {}, t.passes),
-        ("llamacpp:n_tokens_max", "counter", {}, t.longest_tokens),
-        ("llamacpp:requests_processing", "gauge", {}, len(engine.running)),
-        ("llamacpp:requests_deferred", "gauge", {}, len(engine.waiting)),
-    ]
+    t, prefix = engine.tally, "llamacpp:"
+    counts = {
+        "prompt_tokens_total": t.computed_prompt_tokens,
+        "prompt_tokens_cached_total": t.cached_tokens,
+        "prompt_seconds_total": t.prefill_s,
+        "tokens_predicted_total": t.output_tokens,
+        "tokens_predicted_seconds_total": t.decode_s,
+        "n_decode_total": t.passes,
+        "requests_processing": len(engine.running),
+        "requests_deferred": len(engine.waiting),
+    }
+    series = exposition.family(prefix, {}, counts)
+    series.append((f"{prefix}n_tokens_max", "counter", {}, t.longest_tokens))
     if engine.route.speculation is not None:
-        series += [
-            (
-                "llamacpp:spec_decode_num_draft_tokens_total",
-                "counter",
-                {},
-                drafted_as_reported(engine, t.drafted),
-            ),
-            (
-                "llamacpp:spec_decode_num_accepted_tokens_total",
-                "counter",
-                {},
-                reported(engine, t.accepted),
-            ),
-            ("llamacpp:spec_decode_num_drafts_total", "counter", {}, t.spec_passes),
-        ]
-        for position, count in enumerate(t.accepted_at):
-            if count:
-                series.append(
-                    (
-                        "llamacpp:spec_decode_num_accepted_tokens_per_pos_total",
-                        "counter",
-                        {"position": str(position)},
-                        reported(engine, count),
-                    )
-                )
+        spec = f"{prefix}spec_decode_num_"
+        drafts = {
+            "draft_tokens_total": drafted_as_reported(engine, t.drafted),
+            "accepted_tokens_total": reported(engine, t.accepted),
+            "drafts_total": t.spec_passes,
+        }
+        at = ((i, reported(engine, n)) for i, n in enumerate(t.accepted_at) if n)
+        name = f"{spec}accepted_tokens_per_pos_total"
+        series += exposition.family(spec, {}, drafts)
+        series += exposition.by_label(name, {}, "position", at)
     return TEXT, exposition.write(series, engine.defects.report)
 
 
@@ -160,12 +143,8 @@ LLAMACPP = Dialect(
     version=VERSION,
     chunk_per_token=True,
     finish_apart=True,
-    reasoning_field="reasoning_content",
     fingerprint=_fingerprint,
     details=_details,
-    choice_details=nothing,
-    usage=simple_usage,
-    error=openai_error,
     pages={
         "/v1/models": _models,
         "/props": _props,

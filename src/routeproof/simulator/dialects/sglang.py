@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from routeproof.simulator.ask import Ask, BadRequest
+from routeproof.simulator.ask import Ask
 from routeproof.simulator.dialects import exposition
 from routeproof.simulator.dialects.dialect import (
     TEXT,
     Dialect,
     as_json,
     drafted_as_reported,
+    flat_error,
     kv_cache_of,
     model_list,
     model_of,
@@ -86,71 +87,49 @@ def _metrics(engine: Engine, now_s: float) -> tuple[str, bytes]:
         "tp_rank": "0",
     }
     t, memory = engine.tally, engine.route.memory
-    used = engine.kv_used
-    series: list[exposition.Series] = [
-        ("sglang:num_running_reqs", "gauge", labels, len(engine.running)),
-        ("sglang:num_queue_reqs", "gauge", labels, len(engine.waiting)),
-        ("sglang:num_used_tokens", "gauge", labels, used),
-        ("sglang:token_usage", "gauge", labels, min(used / engine.kv_capacity, 1.0)),
-        ("sglang:max_total_num_tokens", "gauge", labels, engine.kv_capacity),
-        ("sglang:weight_memory_usage_gb", "gauge", labels, memory.weights_bytes / GIB),
-        (
-            "sglang:kv_cache_memory_usage_gb",
-            "gauge",
-            labels,
-            engine.kv_capacity * memory.kv_token_bytes / GIB,
+    used, capacity = engine.kv_used, engine.kv_capacity
+    counts = {
+        "num_running_reqs": len(engine.running),
+        "num_queue_reqs": len(engine.waiting),
+        "num_used_tokens": used,
+        "token_usage": min(used / capacity, 1.0),
+        "max_total_num_tokens": capacity,
+        "weight_memory_usage_gb": memory.weights_bytes / GIB,
+        "kv_cache_memory_usage_gb": capacity * memory.kv_token_bytes / GIB,
+        "prompt_tokens_total": t.prompt_tokens,
+        "generation_tokens_total": t.output_tokens,
+        "num_requests_total": t.finished,
+        "num_retracted_requests_total": t.preemptions,
+    }
+    cached = (("device", t.cached_tokens),)
+    computed = (
+        ("decode", _decoded(engine)),
+        ("prefill_compute", t.computed_prompt_tokens),
+    )
+    times = {
+        "time_to_first_token_seconds": t.first_token_s,
+        "e2e_request_latency_seconds": t.latency_s,
+        "queue_time_seconds": t.queue_s,
+    }
+    prefix = "sglang:"
+    series = [
+        *exposition.family(prefix, labels, counts),
+        *exposition.by_label(
+            f"{prefix}cached_tokens_total", labels, "cache_source", cached
         ),
-        ("sglang:prompt_tokens_total", "counter", labels, t.prompt_tokens),
-        ("sglang:generation_tokens_total", "counter", labels, t.output_tokens),
-        (
-            "sglang:cached_tokens_total",
-            "counter",
-            labels | {"cache_source": "device"},
-            t.cached_tokens,
+        *exposition.by_label(
+            f"{prefix}realtime_tokens_total", labels, "mode", computed
         ),
-        ("sglang:num_requests_total", "counter", labels, t.finished),
-        ("sglang:num_retracted_requests_total", "counter", labels, t.preemptions),
-        (
-            "sglang:realtime_tokens_total",
-            "counter",
-            labels | {"mode": "decode"},
-            _decoded(engine),
-        ),
-        (
-            "sglang:realtime_tokens_total",
-            "counter",
-            labels | {"mode": "prefill_compute"},
-            t.computed_prompt_tokens,
-        ),
+        *exposition.histograms(prefix, labels, times, t.finished),
     ]
-    for name, total in (
-        ("time_to_first_token_seconds", t.first_token_s),
-        ("e2e_request_latency_seconds", t.latency_s),
-        ("queue_time_seconds", t.queue_s),
-    ):
-        series += exposition.histogram(f"sglang:{name}", labels, total, t.finished)
     if engine.route.speculation is not None:
-        passes = max(t.spec_passes, 1)
-        series += [
-            (
-                "sglang:spec_verify_calls_total",
-                "counter",
-                labels,
-                t.verify_calls_finished,
-            ),
-            (
-                "sglang:spec_accept_length",
-                "gauge",
-                labels,
-                1 + reported(engine, t.accepted) / passes,
-            ),
-            (
-                "sglang:spec_accept_rate",
-                "gauge",
-                labels,
-                reported(engine, t.accepted) / max(t.drafted, 1),
-            ),
-        ]
+        accepted = reported(engine, t.accepted)
+        spec = {
+            "verify_calls_total": t.verify_calls_finished,
+            "accept_length": 1 + accepted / max(t.spec_passes, 1),
+            "accept_rate": accepted / max(t.drafted, 1),
+        }
+        series += exposition.family(f"{prefix}spec_", labels, spec)
     return TEXT, exposition.write(series, engine.defects.report)
 
 
@@ -204,16 +183,6 @@ def _server_info(engine: Engine, now_s: float) -> tuple[str, bytes]:
     return as_json(page)
 
 
-def _error(problem: BadRequest) -> dict[str, Any]:
-    return {
-        "object": "error",
-        "message": problem.message,
-        "type": problem.kind,
-        "param": problem.parameter,
-        "code": problem.status,
-    }
-
-
 def _models(engine: Engine, now_s: float) -> tuple[str, bytes]:
     limit = engine.route.memory.context_limit_tokens
     return as_json(
@@ -235,16 +204,13 @@ def _model_info(engine: Engine, now_s: float) -> tuple[str, bytes]:
 SGLANG = Dialect(
     name="sglang",
     version=VERSION,
-    chunk_per_token=False,
     finish_apart=True,
-    reasoning_field="reasoning_content",
-    fingerprint=lambda engine: None,
     details=_details,
     choice_details=_choice_details,
     usage=lambda engine, sequences: (
         simple_usage(engine, sequences) | {"reasoning_tokens": 0}
     ),
-    error=_error,
+    error=flat_error,
     pages={
         "/v1/models": _models,
         "/server_info": _server_info,

@@ -5,9 +5,6 @@ from routeproof.simulator.dialects.dialect import (
     Dialect,
     as_json,
     model_list,
-    nothing,
-    openai_error,
-    simple_usage,
 )
 from routeproof.simulator.dialects.llamacpp import LLAMACPP
 from routeproof.simulator.dialects.sglang import SGLANG
@@ -17,14 +14,8 @@ from routeproof.simulator.dialects.vllm import VLLM
 OPENAI = Dialect(
     name="openai",
     version="1",
-    chunk_per_token=False,
     finish_apart=True,
-    reasoning_field="reasoning_content",
     fingerprint=lambda engine: engine.route.identity.fingerprint,
-    details=nothing,
-    choice_details=nothing,
-    usage=simple_usage,
-    error=openai_error,
     pages={"/v1/models": lambda engine, now_s: as_json(model_list(engine, "owner"))},
 )
 """A server that speaks the protocol and tells nothing else."""

@@ -2,19 +2,18 @@
 
 from typing import Any
 
-from routeproof.simulator.ask import Ask, BadRequest
+from routeproof.simulator.ask import Ask
 from routeproof.simulator.dialects import exposition
 from routeproof.simulator.dialects.dialect import (
     TEXT,
     Dialect,
     as_json,
     drafted_as_reported,
+    flat_error,
     kv_cache_of,
     model_list,
     model_of,
-    nothing,
     reported,
-    simple_usage,
     version_of,
 )
 from routeproof.simulator.engine import Engine
@@ -32,119 +31,66 @@ def _choice_details(engine: Engine, ask: Ask, s: Answering) -> dict[str, Any]:
 
 def _prometheus(engine: Engine, now_s: float) -> tuple[str, bytes]:
     labels = {"model_name": model_of(engine), "engine_type": "undefined"}
-    t, memory = engine.tally, engine.route.memory
-    blocks = engine.kv_capacity // memory.block_tokens
-    used = min(engine.kv_used // memory.block_tokens, blocks)
-    series: list[exposition.Series] = [
-        ("trtllm_num_requests_running", "gauge", labels, len(engine.running)),
-        ("trtllm_num_requests_waiting", "gauge", labels, len(engine.waiting)),
-        ("trtllm_kv_cache_utilization", "gauge", labels, used / max(blocks, 1)),
-        ("trtllm_kv_cache_max_blocks", "gauge", labels, blocks),
-        ("trtllm_kv_cache_used_blocks", "gauge", labels, used),
-        ("trtllm_kv_cache_free_blocks", "gauge", labels, blocks - used),
-        ("trtllm_kv_cache_tokens_per_block", "gauge", labels, memory.block_tokens),
-        (
-            "trtllm_kv_cache_hit_rate",
-            "gauge",
-            labels,
-            t.cached_tokens / max(t.prompt_tokens, 1),
+    t, size = engine.tally, engine.route.memory.block_tokens
+    blocks = engine.kv_capacity // size
+    used = min(engine.kv_used // size, blocks)
+    counts = {
+        "num_requests_running": len(engine.running),
+        "num_requests_waiting": len(engine.waiting),
+        "kv_cache_utilization": used / max(blocks, 1),
+        "kv_cache_max_blocks": blocks,
+        "kv_cache_used_blocks": used,
+        "kv_cache_free_blocks": blocks - used,
+        "kv_cache_tokens_per_block": size,
+        "kv_cache_hit_rate": t.cached_tokens / max(t.prompt_tokens, 1),
+        "gpu_memory_usage_bytes": engine.memory_bytes,
+        "prompt_tokens_total": t.prompt_tokens,
+        "generation_tokens_total": t.output_tokens,
+    }
+    ends = ((reason, t.finished_by_reason[reason]) for reason in ("stop", "length"))
+    times = {
+        "time_to_first_token_seconds": t.first_token_s,
+        "e2e_request_latency_seconds": t.latency_s,
+        "request_queue_time_seconds": t.queue_s,
+    }
+    info = {"dtype": kv_cache_of(engine), "tokens_per_block": str(size)}
+    prefix = "trtllm_"
+    series = [
+        *exposition.family(prefix, labels, counts),
+        *exposition.by_label(
+            f"{prefix}request_success_total", labels, "finished_reason", ends
         ),
-        ("trtllm_gpu_memory_usage_bytes", "gauge", labels, engine.memory_bytes),
-        ("trtllm_prompt_tokens_total", "counter", labels, t.prompt_tokens),
-        ("trtllm_generation_tokens_total", "counter", labels, t.output_tokens),
+        *exposition.histograms(prefix, labels, times, t.finished),
+        *_speculation(engine, labels),
+        *exposition.family(prefix, info, {"kv_cache_config_info": 1}),
     ]
-    for reason in ("stop", "length"):
-        series.append(
-            (
-                "trtllm_request_success_total",
-                "counter",
-                labels | {"finished_reason": reason},
-                t.finished_by_reason[reason],
-            )
-        )
-    for name, total in (
-        ("time_to_first_token_seconds", t.first_token_s),
-        ("e2e_request_latency_seconds", t.latency_s),
-        ("request_queue_time_seconds", t.queue_s),
-    ):
-        series += exposition.histogram(f"trtllm_{name}", labels, total, t.finished)
-    if engine.route.speculation is not None:
-        series += _speculation(engine, labels)
-    series.append(
-        (
-            "trtllm_kv_cache_config_info",
-            "gauge",
-            {
-                "dtype": kv_cache_of(engine),
-                "tokens_per_block": str(memory.block_tokens),
-            },
-            1,
-        )
-    )
     return TEXT, exposition.write(series, engine.defects.report)
 
 
 def _speculation(engine: Engine, labels: dict[str, str]) -> list[exposition.Series]:
-    t = engine.tally
-    series: list[exposition.Series] = [
-        (
-            "trtllm_spec_decode_num_draft_tokens_total",
-            "counter",
-            labels,
-            drafted_as_reported(engine, t.drafted),
-        ),
-        (
-            "trtllm_spec_decode_num_accepted_tokens_total",
-            "counter",
-            labels,
-            reported(engine, t.accepted),
-        ),
-    ]
-    for position, count in enumerate(t.drafted_at):
-        at = labels | {"token_position": str(position)}
-        series.append(("trtllm_spec_decode_drafted_tokens_total", "counter", at, count))
-    for position, count in enumerate(t.accepted_at):
-        at = labels | {"token_position": str(position)}
-        series.append(
-            (
-                "trtllm_spec_decode_accepted_tokens_total",
-                "counter",
-                at,
-                reported(engine, count),
-            )
-        )
-    series.append(
-        (
-            "trtllm_spec_decode_acceptance_length",
-            "gauge",
-            labels,
-            1 + t.accepted / max(t.spec_passes, 1),
-        )
-    )
-    return series
-
-
-def _error(problem: BadRequest) -> dict[str, Any]:
-    return {
-        "object": "error",
-        "message": problem.message,
-        "type": problem.kind,
-        "param": problem.parameter,
-        "code": problem.status,
+    if engine.route.speculation is None:
+        return []
+    t, prefix = engine.tally, "trtllm_spec_decode_"
+    totals = {
+        "num_draft_tokens_total": drafted_as_reported(engine, t.drafted),
+        "num_accepted_tokens_total": reported(engine, t.accepted),
+        "acceptance_length": 1 + t.accepted / max(t.spec_passes, 1),
     }
+    accepted = ((i, reported(engine, n)) for i, n in enumerate(t.accepted_at))
+    series = exposition.family(prefix, labels, totals)
+    for name, at in (
+        ("drafted_tokens_total", enumerate(t.drafted_at)),
+        ("accepted_tokens_total", accepted),
+    ):
+        series += exposition.by_label(f"{prefix}{name}", labels, "token_position", at)
+    return series
 
 
 TENSORRT = Dialect(
     name="tensorrt_llm",
     version=VERSION,
-    chunk_per_token=False,
-    finish_apart=False,
-    reasoning_field="reasoning_content",
-    fingerprint=lambda engine: None,
-    details=nothing,
     choice_details=_choice_details,
-    usage=simple_usage,
-    error=_error,
+    error=flat_error,
     pages={
         "/v1/models": lambda engine, now_s: as_json(model_list(engine, "tensorrt_llm")),
         "/version": lambda engine, now_s: as_json(

@@ -14,10 +14,7 @@ from routeproof.simulator.dialects.dialect import (
     kv_cache_of,
     model_list,
     model_of,
-    nothing,
-    openai_error,
     reported,
-    simple_usage,
     version_of,
 )
 from routeproof.simulator.engine import Engine
@@ -88,85 +85,67 @@ def _speculation(engine: Engine, s: Answering) -> dict[str, Any]:
 
 def _metrics(engine: Engine, now_s: float) -> tuple[str, bytes]:
     labels = {"engine": "0", "model_name": model_of(engine)}
-    t = engine.tally
-    series: list[exposition.Series] = [
-        ("process_start_time_seconds", "gauge", {}, 1_790_000_000 + engine.started_s),
-        ("process_resident_memory_bytes", "gauge", {}, 8e8 + engine.leaked_bytes),
-        ("vllm:num_requests_running", "gauge", labels, len(engine.running)),
-        ("vllm:num_requests_waiting", "gauge", labels, len(engine.waiting)),
-        (
-            "vllm:kv_cache_usage_perc",
-            "gauge",
-            labels,
-            min(engine.kv_used / engine.kv_capacity, 1.0),
-        ),
-        ("vllm:num_preemptions_total", "counter", labels, t.preemptions),
-        ("vllm:prompt_tokens_total", "counter", labels, t.prompt_tokens),
-        ("vllm:generation_tokens_total", "counter", labels, t.output_tokens),
-        ("vllm:prefix_cache_queries_total", "counter", labels, t.prompt_tokens),
-        ("vllm:prefix_cache_hits_total", "counter", labels, t.cached_tokens),
-        ("vllm:prompt_tokens_cached_total", "counter", labels, t.cached_tokens),
-    ]
-    for reason in ("stop", "length", "abort", "error"):
-        series.append(
-            (
-                "vllm:request_success_total",
-                "counter",
-                labels | {"finished_reason": reason},
-                t.finished_by_reason[reason],
-            )
-        )
-    for name, total in (
-        ("time_to_first_token_seconds", t.first_token_s),
-        ("e2e_request_latency_seconds", t.latency_s),
-        ("request_queue_time_seconds", t.queue_s),
-        ("request_prefill_time_seconds", t.prefill_s),
-        ("request_decode_time_seconds", t.decode_s),
-    ):
-        series += exposition.histogram(f"vllm:{name}", labels, total, t.finished)
-    if engine.route.speculation is not None:
-        series += _speculation_series(engine, labels)
-    blocks = engine.kv_capacity // engine.route.memory.block_tokens
-    info = {
-        "block_size": str(engine.route.memory.block_tokens),
-        "cache_dtype": kv_cache_of(engine),
-        "enable_prefix_caching": str(engine.route.memory.prefix_cache),
-        "engine": "0",
-        "num_gpu_blocks": str(blocks),
+    t, memory = engine.tally, engine.route.memory
+    process = {
+        "start_time_seconds": 1_790_000_000 + engine.started_s,
+        "resident_memory_bytes": 8e8 + engine.leaked_bytes,
     }
-    series.append(("vllm:cache_config_info", "gauge", info, 1))
+    counts = {
+        "num_requests_running": len(engine.running),
+        "num_requests_waiting": len(engine.waiting),
+        "kv_cache_usage_perc": min(engine.kv_used / engine.kv_capacity, 1.0),
+        "num_preemptions_total": t.preemptions,
+        "prompt_tokens_total": t.prompt_tokens,
+        "generation_tokens_total": t.output_tokens,
+        "prefix_cache_queries_total": t.prompt_tokens,
+        "prefix_cache_hits_total": t.cached_tokens,
+        "prompt_tokens_cached_total": t.cached_tokens,
+    }
+    ends = ((r, t.finished_by_reason[r]) for r in ("stop", "length", "abort", "error"))
+    times = {
+        "time_to_first_token_seconds": t.first_token_s,
+        "e2e_request_latency_seconds": t.latency_s,
+        "request_queue_time_seconds": t.queue_s,
+        "request_prefill_time_seconds": t.prefill_s,
+        "request_decode_time_seconds": t.decode_s,
+    }
+    info = {
+        "block_size": str(memory.block_tokens),
+        "cache_dtype": kv_cache_of(engine),
+        "enable_prefix_caching": str(memory.prefix_cache),
+        "engine": "0",
+        "num_gpu_blocks": str(engine.kv_capacity // memory.block_tokens),
+    }
+    series = [
+        *exposition.family("process_", {}, process),
+        *exposition.family("vllm:", labels, counts),
+        *exposition.by_label(
+            "vllm:request_success_total", labels, "finished_reason", ends
+        ),
+        *exposition.histograms("vllm:", labels, times, t.finished),
+        *_speculation_series(engine, labels),
+        *exposition.family("vllm:", info, {"cache_config_info": 1}),
+    ]
     return TEXT, exposition.write(series, engine.defects.report)
 
 
 def _speculation_series(
     engine: Engine, labels: dict[str, str]
 ) -> list[exposition.Series]:
-    t = engine.tally
-    series: list[exposition.Series] = [
-        ("vllm:spec_decode_num_drafts_total", "counter", labels, t.spec_passes),
-        (
-            "vllm:spec_decode_num_draft_tokens_total",
-            "counter",
-            labels,
-            drafted_as_reported(engine, t.drafted),
-        ),
-        (
-            "vllm:spec_decode_num_accepted_tokens_total",
-            "counter",
-            labels,
-            reported(engine, t.accepted),
-        ),
+    if engine.route.speculation is None:
+        return []
+    t, prefix = engine.tally, "vllm:spec_decode_num_"
+    counts = {
+        "drafts_total": t.spec_passes,
+        "draft_tokens_total": drafted_as_reported(engine, t.drafted),
+        "accepted_tokens_total": reported(engine, t.accepted),
+    }
+    at = ((i, reported(engine, count)) for i, count in enumerate(t.accepted_at))
+    name = f"{prefix}accepted_tokens_per_pos_total"
+    return [
+        *exposition.family(prefix, labels, counts),
+        *exposition.by_label(name, labels, "position", at),
     ]
-    for position, count in enumerate(t.accepted_at):
-        series.append(
-            (
-                "vllm:spec_decode_num_accepted_tokens_per_pos_total",
-                "counter",
-                labels | {"position": str(position)},
-                reported(engine, count),
-            )
-        )
-    return series
 
 
 def _server_info(engine: Engine, now_s: float) -> tuple[str, bytes]:
@@ -217,14 +196,9 @@ def _models(engine: Engine, now_s: float) -> tuple[str, bytes]:
 VLLM = Dialect(
     name="vllm",
     version=VERSION,
-    chunk_per_token=False,
-    finish_apart=False,
     reasoning_field="reasoning",
     fingerprint=_fingerprint,
     details=_details,
-    choice_details=nothing,
-    usage=simple_usage,
-    error=openai_error,
     pages={
         "/v1/models": _models,
         "/version": lambda engine, now_s: as_json(
