@@ -60,19 +60,26 @@ class Found:
 
 
 def samples(exposition: str) -> Iterator[Sample]:
+    """Every finite sample of a page that is a counter or a gauge.
+
+    ``_created`` series are stamps, not counters, and histogram buckets are read by
+    `engines.histograms`; both are left out.
+    """
+    return raw_samples(exposition, but=("_created", "_bucket"))
+
+
+def raw_samples(exposition: str, *, but: tuple[str, ...] = ()) -> Iterator[Sample]:
     """Every finite sample of a page; lines that are none are passed over.
 
-    ``_created`` series are stamps, not counters, and histogram buckets are not needed
-    here; both are left out.
+    Args:
+        exposition: Prometheus text.
+        but: Endings of names to leave out, before they cost anything.
     """
     for line in exposition.splitlines():
         if not line or line[0] == "#":
             continue
         match = _LINE.match(line.strip())
-        if match is None:
-            continue
-        name = match["name"]
-        if name.endswith(("_created", "_bucket")):
+        if match is None or match["name"].endswith(but):
             continue
         try:
             value = float(match["value"])
@@ -80,7 +87,7 @@ def samples(exposition: str) -> Iterator[Sample]:
             continue
         if math.isfinite(value):
             labels = dict(_LABEL.findall(match["labels"] or ""))
-            yield Sample(name, labels, value)
+            yield Sample(match["name"], labels, value)
 
 
 def info_labels(exposition: str, name: str) -> dict[str, str]:

@@ -44,6 +44,9 @@ SERIES = (
     Series("prompt_tokens_total", ("sglang:prompt_tokens_total",)),
     Series("output_tokens_total", ("sglang:generation_tokens_total",)),
     Series("requests_total", ("sglang:num_requests_total",)),
+    Series("errors_total", ("sglang:num_aborted_requests_total",)),
+    Series("grammar_aborted_total", ("sglang:num_grammar_aborted_total",)),
+    Series("grammar_timeout_total", ("sglang:num_grammar_timeout_total",)),
     Series("cached_tokens_total", ("sglang:cached_tokens_total",)),
     Series("spec_passes_total", ("sglang:spec_verify_calls_total",)),
     Series(

@@ -38,6 +38,7 @@ SERIES = (
     Series("prompt_tokens_total", ("trtllm_prompt_tokens_total",)),
     Series("output_tokens_total", ("trtllm_generation_tokens_total",)),
     Series("requests_total", ("trtllm_request_success_total", "request_success_total")),
+    Series("errors_total", ("trtllm_request_error_total", "request_error_total")),
     Series("cached_tokens_total", ("trtllm_prompt_cached_tokens_total",)),
     Series("drafted_total", ("trtllm_spec_decode_num_draft_tokens_total",)),
     Series("accepted_total", ("trtllm_spec_decode_num_accepted_tokens_total",)),

@@ -47,6 +47,11 @@ SERIES = (
     Series("output_tokens_total", ("vllm:generation_tokens_total",)),
     Series("requests_total", ("vllm:request_success_total",)),
     Series(
+        "errors_total",
+        ("vllm:request_success_total",),
+        where=(("finished_reason", "error"),),
+    ),
+    Series(
         "cached_tokens_total",
         ("vllm:prompt_tokens_cached_total", "vllm:prefix_cache_hits_total"),
     ),

@@ -28,9 +28,14 @@ def probe(
         ConfigError: The endpoint cannot be reached, hangs, wants a key, is no such
             API, or does not serve the model.
     """
-    return asyncio.run(ask(_endpoint(url, api_key_env, verify_tls), model=model))
+    return asyncio.run(ask(endpoint_at(url, api_key_env, verify_tls), model=model))
 
 
-def _endpoint(url: str, api_key_env: str | None, verify_tls: bool) -> Endpoint:
+def endpoint_at(url: str, api_key_env: str | None, verify_tls: bool) -> Endpoint:
+    """An endpoint from what a command line says of it.
+
+    Raises:
+        ConfigError: The URL is wrong, or the variable of the key is not set.
+    """
     auth = AuthSpec(api_key_env=api_key_env, verify_tls=verify_tls)
     return endpoint_of(RouteSpec(endpoint=url, auth=auth), os.environ)
