@@ -149,9 +149,59 @@ def test_equal_greedy_texts_of_a_lossless_change_pass():
     assert check.status is Status.PASSED
 
 
+def paired(control_only, candidate_only, cases=1000, **changes):
+    """A candidate that differs in 300 of 1,000 texts, held against its control."""
+    return with_(
+        equality("candidate", cases - 300, cases),
+        cases=cases,
+        control_only=control_only,
+        candidate_only=candidate_only,
+        **changes,
+    )
+
+
 def test_divergences_no_more_frequent_than_on_the_control_pass():
-    rows = (equality("candidate", 70), equality("control", 74))
-    assert check_of(lossless(*rows), "greedy_equality").status is Status.PASSED
+    found = check_of(lossless(paired(20, 20)), "greedy_equality")
+    assert found.status is Status.PASSED
+    assert "a loss of more than 3% of matches is excluded" in found.reason
+
+
+def test_noise_that_is_only_not_refuted_is_no_pass():
+    """The same rates in a tenth of the cases exclude nothing, and say how many do."""
+    row = with_(paired(8, 4, 100), pairs=100, equal=70)
+    found = check_of(lossless(row, equality("control", 74)), "greedy_equality")
+    assert found.status is Status.INCONCLUSIVE
+    assert found.n_needed > 100
+
+
+def test_more_divergences_than_the_control_shows_are_no_pass():
+    found = check_of(lossless(paired(90, 20)), "greedy_equality")
+    assert found.status is Status.INCONCLUSIVE
+
+
+def test_equal_texts_say_what_they_would_have_shown():
+    found = check_of(lossless(equality("candidate", 59, 59)), "greedy_equality")
+    assert "a fault in 5.0% of the answers would have been seen" in found.reason
+
+
+def test_greedy_texts_under_load_are_a_check_of_their_own():
+    at = {"phase": "sweep", "level": "c8"}
+    rows = (
+        with_(equality("candidate", 40, 100, near=0, real=60), **at),
+        with_(equality("control", 100, 100, near=0, real=0), **at),
+    )
+    whole = (equality("candidate", 100), equality("control", 100))
+    quality = Quality(rows=(a_quality_row(),), equality=whole, equality_under_load=rows)
+    found = judge_correctness(
+        with_(evidence(), routes=a_speculative_diff(), quality=quality)
+    )
+    assert found.status is Status.FAILED
+    check = check_of(found, "greedy_equality[level=c8")
+    assert check.status is Status.FAILED and check.slice == {
+        "level": "c8",
+        "phase": "sweep",
+    }
+    assert any("lossy" in hint for hint in found.hints)
 
 
 def test_divergences_that_are_all_near_ties_pass():

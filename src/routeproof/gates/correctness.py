@@ -6,8 +6,9 @@ from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import QualityRow, RatioRow, Row
 from routeproof.gates.fold import gate_result
 from routeproof.gates.quality_check import as_believed, quality_check
+from routeproof.gates.repeats import seed_checks
 from routeproof.gates.result import Check, Flag, GateResult, Status
-from routeproof.gates.same_texts import equality_checks, sampled_checks
+from routeproof.gates.same_texts import equality_checks, reclassed, sampled_checks
 
 
 def judge_correctness(evidence: Evidence) -> GateResult:
@@ -34,6 +35,7 @@ def judge_correctness(evidence: Evidence) -> GateResult:
         *length,
         *equality_checks(evidence, alpha),
         *sampled_checks(evidence, alpha),
+        *seed_checks(quality.repeats, alpha),
     ]
     if not any(check.required for check in asked):
         checks.insert(0, _nothing_asked())
@@ -41,7 +43,7 @@ def judge_correctness(evidence: Evidence) -> GateResult:
         "correctness",
         checks,
         flags=_flags(quality.rows, checks),
-        hints=_hints(asked, quality.rows),
+        hints=[*_hints(asked, quality.rows), *reclassed(checks)],
         passed=_passed(asked),
     )
 

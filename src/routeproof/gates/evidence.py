@@ -50,17 +50,20 @@ class Quality(_Part, frozen=True, kw_only=True):
     ``outcomes``: rows of (arm, phase, outcome, count). ``guard``: rows of the
     degeneration guard (check, baseline, candidate, p_value, tripped, reason).
     ``sampled``: rows (test, p_value, control_p_value, prompts, answers) of sampled
-    answers held against each other over their trials.
+    answers held against each other over their trials. ``repeats``: rows (arm, repeats,
+    equal) of requests sent twice with one seed.
     """
 
     rows: tuple[QualityRow, ...] = ()
     flips: tuple[Flip, ...] = ()
     flips_total: int = 0
     equality: tuple[EqualityRow, ...] = ()
+    equality_under_load: tuple[EqualityRow, ...] = ()
     lengths: tuple[LengthRow, ...] = ()
     outcomes: tuple[Row, ...] = ()
     guard: tuple[Row, ...] = ()
     sampled: tuple[Row, ...] = ()
+    repeats: tuple[Row, ...] = ()
     confusion: tuple[Row, ...] = ()
     judges: tuple[JudgeRow, ...] = ()
 

@@ -146,6 +146,11 @@ class EqualityRow(_Fact, frozen=True, kw_only=True):
     probabilities lie within 0.1 nats; ``real`` those where they do not; the rest
     cannot be told. ``divergence_share`` are quantiles (0.1, 0.5, 0.9) of the place of
     the first difference, as a share of the baseline text.
+
+    ``cases`` counts those that baseline, control and candidate all answered; of them
+    ``control_only`` are those whose baseline text the control repeats in every trial
+    and the candidate does not, ``candidate_only`` the reverse. ``phase`` and ``level``
+    are empty for the judged phase as a whole.
     """
 
     pair: Literal["candidate", "control"]
@@ -155,6 +160,11 @@ class EqualityRow(_Fact, frozen=True, kw_only=True):
     real: int | None = None
     cannot_tell: int | None = None
     divergence_share: tuple[float, ...] = ()
+    phase: str = ""
+    level: str = ""
+    cases: int | None = None
+    control_only: int | None = None
+    candidate_only: int | None = None
 
 
 class Percentile(_Fact, frozen=True, kw_only=True):

@@ -21,6 +21,9 @@ from routeproof.stats.multiplicity import holm
 from routeproof.workloads.case import Case
 
 UNDER_LOAD = ("sweep", "soak")
+PLACES = frozenset({"phase", "level", "concurrency"})
+"""Slice keys that say where an answer was given, not to which case."""
+
 _SCREEN_RESAMPLES = 2_000
 
 
@@ -59,7 +62,8 @@ def quality_rows(answers: Answers) -> tuple[QualityRow, ...]:
     in_phase = table.phase.equal(phase)
     rows: list[QualityRow] = []
     for question in questions(answers.agreed, answers.facts):
-        keep = in_phase & _metric_rows(table, headline, question.scorer)
+        keep = _at(table, question, in_phase)
+        keep &= _metric_rows(table, headline, question.scorer)
         rows += _answer(answers, table, keep, question)
     alpha = answers.agreed.policy.alpha
     rows += outcome_rows(answers.requests, phase, alpha, order=answers.order)
@@ -104,6 +108,24 @@ def standings(answers: Answers) -> tuple[Standing, ...]:
     return tuple(found)
 
 
+def _at(table: ScoreTable, question: Question, judged: Bools) -> Bools:
+    """Rows from where a question asks: its phase and level, else the judged phase.
+
+    ``concurrency: 8`` is the level ``c8``.
+    """
+    where = question.slice
+    if not PLACES & where.keys():
+        return judged.copy()
+    many = where.get("concurrency")
+    level = where.get("level", None if many is None else f"c{many}")
+    at = np.ones(table.n, dtype=np.bool_)
+    if "phase" in where:
+        at &= table.phase.equal(where["phase"])
+    if level is not None:
+        at &= table.level.equal(level)
+    return at
+
+
 def _is_empty_screen(row: QualityRow) -> bool:
     return row.origin == "screening" and row.units == 0
 
@@ -111,9 +133,9 @@ def _is_empty_screen(row: QualityRow) -> bool:
 def _answer(
     answers: Answers, table: ScoreTable, keep: Bools, question: Question
 ) -> list[QualityRow]:
-    tags = {k: v for k, v in question.slice.items() if k not in ("phase", "level")}
+    tags = {k: v for k, v in question.slice.items() if k not in PLACES}
     first = None
-    if answers.order is not None and "phase" not in question.slice:
+    if answers.order is not None and not PLACES & question.slice.keys():
         asked = answers.order.of_question(question, answers.facts.ids(tags))
         first = answers.order.first(
             asked, is_binary=all(_is_binary(question, case) for case in asked.values())
@@ -158,14 +180,26 @@ def _further(
             continue
         question = Question(name, tolerance, "screening", is_required=False)
         yield question, in_phase & table.scorer.equal(name)
-    for phase, level in answers.requests.levels():
-        if phase in UNDER_LOAD:
-            where = {"phase": phase, "level": level}
-            question = Question(
-                HEADLINE, tolerance, "screening", slice=where, is_required=False
-            )
-            at = table.phase.equal(phase) & table.level.equal(level)
-            yield question, headline & at
+    for where in _under_load(answers):
+        question = Question(
+            HEADLINE, tolerance, "screening", slice=where, is_required=False
+        )
+        yield question, headline & _at(table, question, in_phase)
+
+
+def _under_load(answers: Answers) -> Iterable[dict[str, str]]:
+    """Every level of load, and every class over all levels of a phase.
+
+    A fault that shows under load alone may show in one class alone: structured output
+    that falls apart at 8 streams is a few per cent of all answers there.
+    """
+    levels = [at for at in answers.requests.levels() if at[0] in UNDER_LOAD]
+    for phase, level in levels:
+        yield {"phase": phase, "level": level}
+    for phase in dict.fromkeys(phase for phase, _ in levels):
+        for slice_ in answers.facts.slices():
+            if "class" in slice_:
+                yield {**slice_, "phase": phase}
 
 
 def _metric_rows(table: ScoreTable, headline: Bools, metric: str) -> Bools:

@@ -20,6 +20,7 @@ from routeproof.gates.lengths import length_rows
 from routeproof.gates.load import Load
 from routeproof.gates.measure_acceptance import measure_acceptance
 from routeproof.gates.measure_quality import (
+    UNDER_LOAD,
     Answers,
     confusion,
     headline_pairs,
@@ -33,6 +34,7 @@ from routeproof.gates.slices import CaseFacts, case_facts
 from routeproof.gates.stability import measure_stability
 from routeproof.jobs.answer_texts import AnswerText, answer_texts
 from routeproof.jobs.flips import (
+    At,
     Differing,
     differing,
     equality,
@@ -42,6 +44,7 @@ from routeproof.jobs.flips import (
 )
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.pass_rates import with_pass_rates
+from routeproof.jobs.repeats import repeat_rows
 from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
 from routeproof.jobs.sandbox_notes import sandbox_note
 from routeproof.metrics.requests import Requests
@@ -193,6 +196,7 @@ def _quality(
         lengths=length_rows(requests, phase),
         outcomes=outcome_counts(requests),
         guard=guard_rows(requests, phase, alpha),
+        repeats=() if run.proof is None else repeat_rows(requests, run.proof.workload),
     )
     keys = [key for each in greedy for pair in each.keys for key in pair]
     trials = sampled_trials(requests, phase) if agreed.temperature > 0 else None
@@ -238,19 +242,28 @@ def _with_texts(
     *,
     seed: int,
 ) -> Quality:
+    rows = [equality(each, texts) for each in greedy]
     return msgspec.structs.replace(
         quality,
-        equality=tuple(equality(each, texts) for each in greedy),
+        equality=tuple(row for row in rows if not row.level),
+        equality_under_load=tuple(row for row in rows if row.level),
         sampled=() if trials is None else sampled_rows(trials, texts, seed=seed),
     )
 
 
 def _greedy(run: Gathered, phase: str, agreed: Agreed) -> list[Differing]:
+    """Greedy texts of the judged phase, and of every level of load."""
     if agreed.temperature > 0:
         return []
     arms: tuple[Literal["candidate", "control"], ...] = ("candidate", "control")
     sampled = {c.id for c in run.cases if (c.parameters.get("temperature") or 0) > 0}
-    found = (differing(run.requests, phase, arm, sampled=sampled) for arm in arms)
+    places = [(At(phase), arm) for arm in arms]
+    # Cold prompts carry a mark of their own for the control: its texts are others.
+    is_cold = run.proof is not None and run.proof.workload.load.cache == "cold"
+    for stage, level in run.requests.levels():
+        if stage in UNDER_LOAD and stage != phase:
+            places += [(At(stage, level), arm) for arm in arms[: 1 if is_cold else 2]]
+    found = (differing(run.requests, at, arm, sampled=sampled) for at, arm in places)
     return [each for each in found if each is not None]
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from routeproof.gates.equality import TextPair, equality_row, first_divergence
 from routeproof.gates.facts import EqualityRow, Flip
@@ -19,6 +20,7 @@ from routeproof.workloads.case import Case
 MOST_LOSSES = 40
 MOST_GAINS = 20
 MOST_DIFFERING = 200
+MOST_UNDER_LOAD = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +125,41 @@ class Differing:
     """Greedy pairs of one arm with the baseline.
 
     ``keys`` are the request keys of the pairs that differ, at most
-    ``MOST_DIFFERING`` of them.
+    ``MOST_DIFFERING`` of them (``MOST_UNDER_LOAD`` of one level of load).
     """
 
     pair: Literal["candidate", "control"]
     pairs: int
     equal: int
     keys: tuple[tuple[float, float], ...]
+    phase: str = ""
+    level: str = ""
+    matches: "Matches | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Cases of which all three arms answered: who repeats the baseline's text?
+
+    A case is repeated when it is in every trial: trials are no independent evidence.
+    """
+
+    cases: int
+    control_only: int
+    candidate_only: int
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where greedy texts are compared: a phase, or one level of it."""
+
+    phase: str
+    level: str | None = None
 
 
 def differing(
     requests: Requests,
-    phase: str,
+    at: At,
     other: Literal["candidate", "control"],
     *,
     sampled: Collection[str] = (),
@@ -143,17 +168,13 @@ def differing(
 
     ``sampled`` are cases with a temperature of their own: nobody expects them equal.
     """
-    pairs = pair_arms(requests, phase=phase, other=other)
     digest, key = requests.number("answer_digest"), requests.number("request_key")
-    case = requests.label("case_id")
-    is_greedy = np.array([name not in sampled for name in case.names] + [False])
-    known = digest.known[pairs.left] & digest.known[pairs.right]
-    known &= is_greedy[case.codes[pairs.left]]
-    left, right = pairs.left[known], pairs.right[known]
+    left, right = _greedy_rows(requests, at, other, sampled)
     if not left.size:
         return None
     differs = np.flatnonzero(digest.values[left] != digest.values[right])
-    shown = _spread(differs, MOST_DIFFERING)
+    is_level = at.level is not None
+    shown = _spread(differs, MOST_UNDER_LOAD if is_level else MOST_DIFFERING)
     return Differing(
         pair=other,
         pairs=int(left.size),
@@ -165,6 +186,47 @@ def differing(
                 strict=True,
             )
         ),
+        phase=at.phase if is_level else "",
+        level=at.level or "",
+        matches=matches(requests, at, sampled=sampled)
+        if other == "candidate"
+        else None,
+    )
+
+
+def _greedy_rows(
+    requests: Requests, at: At, other: str, sampled: Collection[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the baseline and of ``other`` that both hold a greedy answer."""
+    pairs = pair_arms(requests, phase=at.phase, level=at.level, other=other)
+    digest, case = requests.number("answer_digest"), requests.label("case_id")
+    is_greedy = np.array([name not in sampled for name in case.names] + [False])
+    known = digest.known[pairs.left] & digest.known[pairs.right]
+    known &= is_greedy[case.codes[pairs.left]]
+    return pairs.left[known], pairs.right[known]
+
+
+def matches(
+    requests: Requests, at: At, *, sampled: Collection[str] = ()
+) -> Matches | None:
+    """Whose greedy texts are the baseline's, case by case; ``None`` without control."""
+    digest, case = requests.number("answer_digest").values, requests.label("case_id")
+    n = len(case.names)
+    found = []
+    for other in ("control", "candidate"):
+        left, right = _greedy_rows(requests, at, other, sampled)
+        codes = case.codes[left]
+        asked = np.bincount(codes, minlength=n)
+        same = np.bincount(codes, digest[left] == digest[right], minlength=n)
+        found.append((asked > 0, same == asked))
+    (in_control, aa), (in_candidate, ab) = found
+    both = in_control & in_candidate
+    if not both.any():
+        return None
+    return Matches(
+        cases=int(both.sum()),
+        control_only=int((both & aa & ~ab).sum()),
+        candidate_only=int((both & ab & ~aa).sum()),
     )
 
 
@@ -175,6 +237,15 @@ def equality(found: Differing, texts: Mapping[float, AnswerText]) -> EqualityRow
         for a, b in found.keys
         if a in texts and b in texts
     ]
-    return equality_row(
+    row = equality_row(
         found.pair, pairs=found.pairs, equal=found.equal, differing=pairs
+    )
+    three = found.matches
+    return msgspec.structs.replace(
+        row,
+        phase=found.phase,
+        level=found.level,
+        cases=None if three is None else three.cases,
+        control_only=None if three is None else three.control_only,
+        candidate_only=None if three is None else three.candidate_only,
     )

@@ -73,7 +73,7 @@ def score_table(scores: Scores) -> ScoreTable:
 
 @dataclass(frozen=True, slots=True)
 class PairedScores:
-    """Scores of two arms by (level, case, trial, scorer), shape ``(n,)`` each.
+    """Scores of two arms by (phase, level, case, trial, scorer), shape ``(n,)`` each.
 
     A request without a partner is a pair whose other side is unknown.
 
@@ -148,9 +148,10 @@ def _side(value: Column, rows: Index) -> Column:
 
 
 def _keys(table: ScoreTable) -> Index:
-    """(level, case, trial, scorer) as one whole number."""
-    keys: Index = table.level.codes.astype(np.int64) + 1
+    """(phase, level, case, trial, scorer) as one whole number."""
+    keys: Index = table.phase.codes.astype(np.int64) + 1
     columns: tuple[Index, ...] = (
+        table.level.codes.astype(np.int64) + 1,
         table.case_id.codes.astype(np.int64) + 1,
         table.trial.astype(np.int64),
         table.scorer.codes.astype(np.int64) + 1,

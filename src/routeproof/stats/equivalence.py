@@ -40,13 +40,51 @@ def match_rate(
     aa, ab = np.asarray(control, dtype=bool), np.asarray(candidate, dtype=bool)
     if aa.shape != ab.shape:
         raise ValueError(f"shapes differ: {aa.shape}, {ab.shape}")
-    return non_inferiority(
-        losses=int(np.count_nonzero(aa & ~ab)),
-        gains=int(np.count_nonzero(ab & ~aa)),
-        n=aa.size,
+    return match_rate_of(
+        control_only=int(np.count_nonzero(aa & ~ab)),
+        candidate_only=int(np.count_nonzero(ab & ~aa)),
+        cases=aa.size,
         tolerance=tolerance,
         alpha=alpha,
     )
+
+
+def match_rate_of(
+    *,
+    control_only: int,
+    candidate_only: int,
+    cases: int,
+    tolerance: float,
+    alpha: float,
+) -> NonInferiority:
+    """:func:`match_rate` from counts.
+
+    Args:
+        control_only: Cases that the control repeats and the candidate does not.
+        candidate_only: The reverse.
+        cases: All of them.
+        tolerance: Loss of match rate still allowed, in (0, 1).
+        alpha: One-sided error rate.
+    """
+    return non_inferiority(
+        losses=control_only,
+        gains=candidate_only,
+        n=cases,
+        tolerance=tolerance,
+        alpha=alpha,
+    )
+
+
+def share_seen(n: int, alpha: float) -> float:
+    """Share of cases a fault must touch to be met at least once with 1 - alpha.
+
+    ``1 - alpha^(1/n)``: what it means that ``n`` cases showed nothing.
+
+    Example:
+        >>> round(share_seen(299, 0.05), 3)
+        0.01
+    """
+    return 1.0 - float(alpha ** (1 / max(n, 1)))
 
 
 def near_tie_margin(
