@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from routeproof.canary.cleaning import KEPT_FIELDS
 from routeproof.canary.connection import Connection, UpstreamError
 from routeproof.canary.lease import Lease
+from routeproof.canary.request import Request
 from routeproof.canary.router import CanaryRouter
 from routeproof.canary.samples import Sample
 from routeproof.canary.share import ShareMeter
@@ -16,7 +18,6 @@ from routeproof.canary.signals import SIGNALS, Tasting, taste
 from routeproof.canary.split import PPM
 from routeproof.canary.state import State
 from routeproof.canary.structure import structure_check
-from routeproof.canary.taster import KEPT_FIELDS
 from routeproof.canary.tee import Copy
 from routeproof.canary.upstream import Exchange, Pool
 from routeproof.engines.adapters import adapter
@@ -195,9 +196,9 @@ def a_router(taken):
 @settings(max_examples=150, deadline=None)
 def test_any_request_is_routed_and_any_answer_is_tasted(fields, answer):
     body = json.dumps(fields).encode()
-    scope = {"path": "/v1/chat/completions", "method": "POST"}
     taken: list[Copy] = []
-    decision = a_router(taken).route(scope, [], body)
+    request = Request("POST", b"/v1/chat/completions", [], body)
+    decision = a_router(taken).route(request)
     said = answer if isinstance(answer, bytes) else answer.encode()
     check = structure_check("/v1/chat/completions", json.loads(body))
     assert check is None or check(said) in (True, False)
@@ -230,7 +231,7 @@ CHUNK = (
 def test_the_observer_reads_any_framing_in_any_split(end, data):
     whole = b": waiting" + end + CHUNK + end + CHUNK.replace(b"data: ", b"data:") + end
     places = data.draw(st.sets(st.integers(1, len(whole) - 1), max_size=20))
-    copy = Copy("r", "canary", "stream", {"stream": True}, None, lambda copy: None)
+    copy = Copy("r", "canary", "stream", b"{}", None, lambda copy: None)
     copy.head(200, [(b"content-type", b"text/event-stream")])
     for piece in cut(whole, places):
         copy.piece(piece, 0.0)

@@ -1,6 +1,7 @@
 """The canary block made exact: names to upstreams, words to rules, shares to ppm."""
 
 import hashlib
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ import msgspec
 
 from routeproof.canary.evidence import SignalPolicy
 from routeproof.canary.features import FEATURES
+from routeproof.canary.listener import Tls
 from routeproof.canary.policies import policies
 from routeproof.canary.route_names import slug, upstream, with_routes
 from routeproof.canary.shadow_rules import (
@@ -43,6 +45,9 @@ class CanaryConfig:
         labels: The same to the name people gave the route.
         candidate_digest: Identifies what is being tried; a rollback is final for it.
         slo: Limits in seconds for the ``slow`` signals.
+        tls: What both listeners show; ``None`` for plain HTTP.
+        upstream_ca: Authorities that vouch for ``https`` upstreams, in place of the
+            system's.
     """
 
     name: str
@@ -58,7 +63,26 @@ class CanaryConfig:
     folder: Path
     listen: str
     admin: str
+    tls: Tls | None = None
+    upstream_ca: Path | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def upstream_tls(self) -> ssl.SSLContext | None:
+        """How ``https`` upstreams are verified; ``None``: by the system's authorities.
+
+        Raises:
+            ConfigError: The file holds no certificates.
+        """
+        if self.upstream_ca is None:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.upstream_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"{self.upstream_ca} cannot be used: "
+                f"{error.strerror or 'it holds no certificate'}",
+                key="canary.traffic.upstream_ca",
+            ) from None
 
 
 def load_canary(path: Path) -> CanaryConfig:
@@ -108,7 +132,26 @@ def load_canary(path: Path) -> CanaryConfig:
         folder=path.parent / (spec.state or f"canary-{name}"),
         listen=spec.listen or LISTEN,
         admin=spec.admin or ADMIN,
+        tls=_tls(spec, path),
+        upstream_ca=path.parent / spec.traffic.upstream_ca
+        if spec.traffic.upstream_ca
+        else None,
     )
+
+
+def _tls(spec: CanarySpec, path: Path) -> Tls | None:
+    certificate = spec.traffic.tls_certificate
+    private_key = spec.traffic.tls_private_key
+    if certificate is None and private_key is None:
+        return None
+    if certificate is None or private_key is None:
+        raise ConfigError(
+            "a certificate and its private key come together",
+            path=path,
+            key="canary.traffic.tls_certificate",
+            hint="write both `tls_certificate` and `tls_private_key`",
+        )
+    return Tls(path.parent / certificate, path.parent / private_key)
 
 
 def _check_words(spec: CanarySpec, path: Path) -> None:

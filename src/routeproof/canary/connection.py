@@ -6,12 +6,12 @@ Bodies are kept as the bytes that came, content encoding included; only the fram
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 import httptools
 
 HIGH_WATER_BYTES = 256 * 1024
-LOW_WATER_BYTES = 64 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 
 Headers = list[tuple[bytes, bytes]]
@@ -34,11 +34,17 @@ class UpstreamError(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """One connection; serves one exchange after the other."""
+    """One connection; serves one exchange after the other.
+
+    Attributes:
+        on_change: Called, on the event loop, after each batch of bytes was parsed and
+            when the connection is lost; reads what changed from the other fields.
+    """
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_closed = False
+        self.on_change: Callable[[], None] | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -54,7 +60,6 @@ class Connection(asyncio.Protocol):
         self.chunks: deque[bytes] = deque()
         self.buffered = 0
         self.is_paused = False
-        self.waiter: asyncio.Future[None] | None = None
         self.is_bodiless = False
         self.is_serving = False
 
@@ -138,9 +143,8 @@ class Connection(asyncio.Protocol):
             return
         self.chunks.append(body)
         self.buffered += len(body)
-        if self.buffered > HIGH_WATER_BYTES and not self.is_paused and self.transport:
-            self.is_paused = True
-            self.transport.pause_reading()
+        if self.buffered > HIGH_WATER_BYTES:
+            self.pause()
 
     def on_message_complete(self) -> None:
         """The body is whole; the connection may serve again if both sides agree."""
@@ -153,12 +157,24 @@ class Connection(asyncio.Protocol):
         """Everything buffered, as one piece."""
         data = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         self.chunks.clear()
+        if self.buffered > HIGH_WATER_BYTES:
+            self.resume()
         self.buffered = 0
+        return data
+
+    def pause(self) -> None:
+        """Read nothing more until ``resume``."""
+        if not self.is_paused and self.transport is not None:
+            self.is_paused = True
+            if not self.transport.is_closing():
+                self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
         if self.is_paused and self.transport is not None:
             self.is_paused = False
             if not self.transport.is_closing():
                 self.transport.resume_reading()
-        return data
 
     async def wait(self, seconds: float, what: str) -> None:
         """Wait until something new came.
@@ -167,10 +183,11 @@ class Connection(asyncio.Protocol):
             UpstreamError: Nothing came in time.
         """
         loop = asyncio.get_running_loop()
-        self.waiter = loop.create_future()
-        handle = loop.call_later(seconds, _give_up, self.waiter)
+        waiter = loop.create_future()
+        handle = loop.call_later(seconds, _give_up, waiter)
+        self.on_change = lambda: _give(waiter)
         try:
-            await self.waiter
+            await waiter
         except TimeoutError:
             self.close()
             raise UpstreamError(
@@ -180,11 +197,11 @@ class Connection(asyncio.Protocol):
             ) from None
         finally:
             handle.cancel()
-            self.waiter = None
+            self.on_change = None
 
     def _wake(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
+        if self.on_change is not None:
+            self.on_change()
 
     def on_message_begin(self) -> None:
         """A second answer to one request makes the connection useless."""
@@ -196,6 +213,11 @@ class Connection(asyncio.Protocol):
         self.is_closed = True
         if self.transport is not None:
             self.transport.abort()
+
+
+def _give(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _give_up(waiter: "asyncio.Future[None]") -> None:

@@ -1,10 +1,11 @@
-"""What the relay needs to be told about one request, and the shapes of ASGI."""
+"""What the relay needs to be told about one request; shapes of ASGI for the admin."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from routeproof.canary.connection import Headers
+from routeproof.canary.request import Request
 from routeproof.canary.split import LiveArm
 from routeproof.canary.upstream import Pool
 
@@ -65,7 +66,7 @@ class Decision:
 class Router(Protocol):
     """Chooses the arm and keeps count."""
 
-    def route(self, scope: Scope, headers: Headers, body: bytes) -> Decision:
+    def route(self, request: Request) -> Decision:
         """Where this request goes."""
         ...
 

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from routeproof.canary.decision import Decision, Scope, SecondTry
-from routeproof.canary.features import features_of, parse_body
+from routeproof.canary.decision import Decision, SecondTry
+from routeproof.canary.features import features_of, glance
 from routeproof.canary.lease import Lease
+from routeproof.canary.request import Request
 from routeproof.canary.shadow_rules import no_replay
 from routeproof.canary.share import ShareMeter
-from routeproof.canary.signals import text_of_prompt
 from routeproof.canary.split import LiveArm, assign, is_sampled
 from routeproof.canary.structure import structure_check
 from routeproof.canary.tee import Copy
-from routeproof.canary.upstream import Headers, Pool
+from routeproof.canary.upstream import Pool
 from routeproof.proof.canary import TrafficSpec
 
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
@@ -25,6 +25,10 @@ GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
 
 TASTED_PATHS = ("/v1/chat/completions", "/v1/completions")
 """Paths whose answers can be read by the scorers."""
+
+READ_BYTES_MAX = 4 * 1024 * 1024
+"""Longer bodies are not read on the event loop (4 MiB take it some 4 ms): they go to
+the baseline and take no part in the comparison, whatever their caller's arm is."""
 
 
 @dataclass(slots=True)
@@ -60,13 +64,14 @@ class CanaryRouter:
     override_key: str | None = None
     counts: Counts = field(default_factory=Counts)
 
-    def route(self, scope: Scope, headers: Headers, body: bytes) -> Decision:
+    def route(self, request: Request) -> Decision:
         """The arm of one request, decided from the path, the caller and the body."""
-        found = dict(headers)
+        found = dict(request.headers)
         request_id = _request_id(found)
-        if scope["path"] not in GENERATION_PATHS or scope["method"] != "POST":
+        path, body = request.path, request.body
+        if path not in GENERATION_PATHS or request.method != "POST":
             return self._decision("baseline", request_id, None)
-        fields = parse_body(body)
+        fields = glance(body) if len(body) <= READ_BYTES_MAX else None
         if fields is None:
             return self._decision("baseline", request_id, None)
         weight = self.lease.weight_ppm()
@@ -75,11 +80,11 @@ class CanaryRouter:
             return self._decision(chosen if weight else "baseline", request_id, None)
         arm = self._arm(found, fields, body, weight)
         copy = second = None
-        if scope["path"] in TASTED_PATHS and arm != "baseline":
+        if path in TASTED_PATHS and arm != "baseline":
             if is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm):
-                copy = self._copy(arm, request_id, fields, scope["path"], found)
+                copy = self._copy(arm, request_id, fields, request)
         if arm == "canary" and self.traffic.retry_invalid_structure:
-            second = self._second(scope["path"], fields)
+            second = self._second(path, fields)
         return self._decision(arm, request_id, copy, second)
 
     def _second(self, path: str, fields: Mapping[str, Any]) -> SecondTry | None:
@@ -146,20 +151,19 @@ class CanaryRouter:
         arm: LiveArm,
         request_id: str,
         fields: Mapping[str, Any],
-        path: str,
-        headers: Mapping[bytes, bytes],
-    ) -> Copy | None:
-        user = fields.get("user")
+        request: Request,
+    ) -> Copy:
+        user, headers = fields.get("user"), dict(request.headers)
         owner = owner_digest(user) if isinstance(user, str) else None
         kind = "stream" if fields.get("stream") else "whole"
         return Copy(
             request_id=request_id,
             arm=arm,
             stratum=kind,
-            body={**fields, "_prompt": text_of_prompt(fields)},
+            raw=request.body,
             owner=owner,
             done=self.taste,
-            path=path,
+            path=request.path,
             no_replay=no_replay(headers, fields),
             trace=headers.get(b"traceparent", b"").decode("latin-1") or None,
         )

@@ -10,8 +10,13 @@ from typing import Any
 import uvicorn
 
 from routeproof.canary.gateway import Gateway
+from routeproof.canary.listener import Address, Listener
+from routeproof.canary.metric_families import measured
 from routeproof.canary.server import server
 from routeproof.errors import ConfigError
+
+GRACE_S = 30.0
+"""How long running answers may take to end when the gateway stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +41,31 @@ async def serving(
     Raises:
         ConfigError: An address is taken or makes no sense.
     """
-    config, traffic = gateway.config, gateway.config.spec.traffic
-    listeners = [
-        server(
-            gateway.relay,
-            config.listen,
-            head_deadline_s=traffic.receive_deadline_s,
-        )
-    ]
-    if admin is not None:
-        listeners.append(server(admin, config.admin, grace_s=1))
+    config = gateway.config
+    data = Listener(
+        gateway.relay, Address.of(config.listen), gateway.limits, gateway.tls_context()
+    )
+    people = server(admin, config.admin, tls=config.tls, grace_s=1) if admin else None
     gateway.taster.start()
+    gateway.side.start(lambda: measured(gateway))
     control = asyncio.create_task(gateway.control())
-    running = [asyncio.create_task(_serve(each)) for each in listeners]
+    task = None if people is None else asyncio.create_task(_serve(people))
     try:
-        for each, task in zip(listeners, running, strict=True):
-            await _until_started(each, task)
-        yield Serving(
-            gateway, _url(listeners[0]), _url(listeners[1]) if admin else None
-        )
+        if people is not None and task is not None:
+            await _until_started(people, task)
+        await data.start()
+        yield Serving(gateway, data.url, _url(people) if people else None)
     finally:
-        for each in listeners:
-            each.should_exit = True
-        await asyncio.gather(*running, return_exceptions=True)
+        await data.stop(GRACE_S)
+        if people is not None and task is not None:
+            people.should_exit = True
+            await asyncio.gather(task, return_exceptions=True)
         control.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await control
         for pool in gateway.router.pools.values():
             pool.close()
-        await asyncio.to_thread(gateway.taster.stop)
+        await asyncio.to_thread(gateway.side.stop)
 
 
 async def _serve(listener: uvicorn.Server) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from time import monotonic_ns
 from typing import Any
 
+from routeproof.canary.features import parse_body
+from routeproof.canary.signals import text_of_prompt
 from routeproof.canary.split import LiveArm
 from routeproof.canary.upstream import Headers
 from routeproof.engines.adapter import Adapter
@@ -35,7 +37,7 @@ class Copy:
     """One exchange as it passed.
 
     Attributes:
-        body: The request body, parsed; the prompt in it never leaves the process
+        raw: The request body as it came; the prompt in it never leaves the process
             unless prompts are kept.
         done: Called once, on the event loop, when the exchange is over.
         path: Of the request.
@@ -47,7 +49,7 @@ class Copy:
     request_id: str
     arm: LiveArm
     stratum: str
-    body: Mapping[str, Any]
+    raw: bytes
     owner: str | None
     done: Callable[["Copy"], None]
     path: str = "/v1/chat/completions"
@@ -56,9 +58,21 @@ class Copy:
     began_ns: int = field(default_factory=monotonic_ns)
     capture: Capture = field(init=False)
     is_too_large: bool = field(default=False, init=False)
+    _body: Mapping[str, Any] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.capture = Capture(self.began_ns, self.began_ns)
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The request body, parsed when first asked for: not for the event loop.
+
+        ``_prompt`` is the text of its prompt.
+        """
+        if self._body is None:
+            fields = parse_body(self.raw) or {}
+            self._body = {**fields, "_prompt": text_of_prompt(fields)}
+        return self._body
 
     def head(self, status: int, headers: Headers) -> None:
         """The answer's head came."""

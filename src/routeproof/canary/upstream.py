@@ -66,18 +66,20 @@ class Pool:
     Attributes:
         url: ``http(s)://host:port`` with an optional base path, from configuration.
         deadlines: Limits of each exchange.
+        tls: How an ``https`` upstream is verified; the system's authorities by default.
         max_connections: More exchanges than this wait for nothing: they are refused.
     """
 
     url: str
     deadlines: Deadlines = field(default_factory=Deadlines)
+    tls: ssl.SSLContext | None = None
     max_connections: int = 4096
     in_use: int = field(default=0, init=False)
     _idle: list[Connection] = field(default_factory=list, init=False)
     _host: str = field(default="", init=False)
     _port: int = field(default=0, init=False)
     _tls: ssl.SSLContext | None = field(default=None, init=False)
-    base_path: str = field(default="", init=False)
+    base: bytes = field(default=b"", init=False)
     host_header: bytes = field(default=b"", init=False)
 
     def __post_init__(self) -> None:
@@ -90,9 +92,71 @@ class Pool:
         self._host = parts.hostname
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         if parts.scheme == "https":
-            self._tls = ssl.create_default_context()
-        self.base_path = parts.path.rstrip("/")
+            self._tls = self.tls or ssl.create_default_context()
+        self.base = parts.path.rstrip("/").encode()
         self.host_header = parts.netloc.rpartition("@")[2].encode()
+
+    def take(self) -> Connection | None:
+        """A kept connection, or ``None`` when one must be made; counts an exchange.
+
+        Whoever takes gives back or drops, once.
+
+        Raises:
+            UpstreamError: There are too many exchanges already.
+        """
+        if self.in_use >= self.max_connections:
+            raise UpstreamError(
+                f"more than {self.max_connections} exchanges at a time",
+                status=503,
+                is_before_first_byte=True,
+            )
+        self.in_use += 1
+        while self._idle:
+            kept = self._idle.pop()
+            if not kept.is_closed:
+                return kept
+        return None
+
+    async def connect(self) -> Connection:
+        """A fresh connection.
+
+        Raises:
+            UpstreamError: Nobody answers there, or not in time.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self.deadlines.connect_s):
+                _, connection = await loop.create_connection(
+                    Connection, self._host, self._port, ssl=self._tls
+                )
+        except (OSError, TimeoutError) as error:
+            raise UpstreamError(
+                f"cannot connect: {type(error).__name__}",
+                is_before_first_byte=True,
+            ) from error
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """End of an exchange: the connection is kept if it can serve again."""
+        if connection.is_complete and connection.can_reuse and not connection.is_closed:
+            self.in_use -= 1
+            connection.take()
+            connection.resume()
+            connection.is_serving = False
+            self._idle.append(connection)
+        else:
+            self.drop(connection)
+
+    def drop(self, connection: Connection | None) -> None:
+        """End of an exchange that leaves nothing worth keeping."""
+        self.in_use -= 1
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Drop all kept connections."""
+        while self._idle:
+            self._idle.pop().close()
 
     async def send(
         self, head: bytes, body: bytes, *, is_bodiless: bool = False
@@ -107,29 +171,22 @@ class Pool:
         Raises:
             UpstreamError: No connection, no answer in time, or not HTTP.
         """
-        if self.in_use >= self.max_connections:
-            raise UpstreamError(
-                f"more than {self.max_connections} exchanges at a time",
-                status=503,
-                is_before_first_byte=True,
-            )
-        self.in_use += 1
-        connection: Connection | None = None
+        connection = self.take()
+        is_kept = connection is not None
         try:
-            connection, is_kept = await self._connection()
+            connection = connection or await self.connect()
             connection.begin([head, body], is_bodiless=is_bodiless)
             try:
                 return await self._head(connection)
             except UpstreamError as error:
                 if not (is_kept and error.status == 502 and not connection.has_bytes):
                     raise
-            connection = await self._connect()
+            connection.close()
+            connection = await self.connect()
             connection.begin([head, body], is_bodiless=is_bodiless)
             return await self._head(connection)
         except BaseException:
-            self.in_use -= 1
-            if connection is not None:
-                connection.close()
+            self.drop(connection)
             raise
 
     async def _head(self, connection: Connection) -> Exchange:
@@ -150,39 +207,3 @@ class Pool:
             connection,
             self.deadlines.idle_s,
         )
-
-    async def _connection(self) -> tuple[Connection, bool]:
-        while self._idle:
-            kept = self._idle.pop()
-            if not kept.is_closed:
-                return kept, True
-        return await self._connect(), False
-
-    async def _connect(self) -> Connection:
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self.deadlines.connect_s):
-                _, connection = await loop.create_connection(
-                    Connection, self._host, self._port, ssl=self._tls
-                )
-        except (OSError, TimeoutError) as error:
-            raise UpstreamError(
-                f"cannot connect: {type(error).__name__}",
-                is_before_first_byte=True,
-            ) from error
-        return connection
-
-    def give_back(self, connection: Connection) -> None:
-        """End of an exchange."""
-        self.in_use -= 1
-        if connection.is_complete and connection.can_reuse and not connection.is_closed:
-            connection.take()
-            connection.is_serving = False
-            self._idle.append(connection)
-        else:
-            connection.close()
-
-    def close(self) -> None:
-        """Drop all kept connections."""
-        while self._idle:
-            self._idle.pop().close()
