@@ -114,6 +114,8 @@ def sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
         if floor is not None:
             shown += f", against itself {floor:.3g}"
         word = "differs" if differs else "no difference found, which proves none"
+        if row.get("power") and not differs:
+            word += f"; {row['power']}"
         checks.append(
             Check(
                 name=f"sampled[{row['test']}]",
@@ -145,8 +147,8 @@ def reclassed(checks: Iterable[Check]) -> list[str]:
     if not failed:
         return []
     return [
-        f"this change is lossy, whatever it claims ({', '.join(failed)}): it has to pass "
-        "the full suite of task quality, with every required class, to be adopted"
+        f"this change is lossy, whatever it claims ({', '.join(failed)}): it has to "
+        "pass the full suite of task quality, with every required class, to be adopted"
     ]
 
 

@@ -15,6 +15,7 @@ from routeproof.gates.comparable import (
     workload_matches,
 )
 from routeproof.gates.evidence import Agreed, Evidence, Quality
+from routeproof.gates.facts import Row
 from routeproof.gates.in_order import Order
 from routeproof.gates.lengths import length_rows
 from routeproof.gates.load import Load
@@ -47,10 +48,12 @@ from routeproof.jobs.pass_rates import with_pass_rates
 from routeproof.jobs.repeats import repeat_rows
 from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
 from routeproof.jobs.sandbox_notes import sandbox_note
+from routeproof.jobs.token_places import sampler_of, token_row
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import ScoreTable, score_table
 from routeproof.metrics.telemetry import series_of
 from routeproof.proof.proof import Proof
+from routeproof.proof.workload import WorkloadSpec
 from routeproof.records.columns import Bools
 from routeproof.routes.inventory import RouteDiff
 from routeproof.routes.parity import parity_problems
@@ -199,11 +202,11 @@ def _quality(
         repeats=() if run.proof is None else repeat_rows(requests, run.proof.workload),
     )
     keys = [key for each in greedy for pair in each.keys for key in pair]
-    trials = sampled_trials(requests, phase) if agreed.temperature > 0 else None
+    trials = _trials(run, phase, agreed)
     keys += [] if trials is None else trials.every_key()
     if table is None:
         texts = answer_texts(run.folder, keys)
-        return _with_texts(common, greedy, trials, texts, seed=0)
+        return _with_texts(run, common, greedy, trials, texts)
     seed = run.proof.workload.seed if run.proof else 0
     answers = Answers(
         table=table,
@@ -215,7 +218,7 @@ def _quality(
     )
     changed = flip_rows(headline_pairs(answers))
     texts = answer_texts(run.folder, [*keys, *flip_keys(table, changed)])
-    found = _with_texts(common, greedy, trials, texts, seed=seed)
+    found = _with_texts(run, common, greedy, trials, texts)
     return msgspec.structs.replace(
         found,
         rows=quality_rows(answers),
@@ -234,20 +237,49 @@ def order_of(run: Gathered, agreed: Agreed) -> Order | None:
     return Order.of(spec, run.cases, run.requests, trials=agreed.trials)
 
 
+def _trials(run: Gathered, phase: str, agreed: Agreed) -> Trials | None:
+    """Sampled answers: of all cases, or of those with a temperature of their own.
+
+    A case with a seed of its own is left out: its trials are no draws.
+    """
+    only = {
+        case.id
+        for case in run.cases
+        if "seed" not in case.parameters
+        and (case.parameters.get("temperature", agreed.temperature) or 0) > 0
+    }
+    is_all = agreed.temperature > 0 and len(only) == len(run.cases)
+    if not is_all and not only:
+        return None
+    return sampled_trials(run.requests, phase, only=None if is_all else only)
+
+
+def _sampled(
+    run: Gathered, trials: Trials, texts: Mapping[float, AnswerText]
+) -> tuple[Row, ...]:
+    """Tests of sampled answers, and of their tokens where probabilities are known."""
+    workload = WorkloadSpec() if run.proof is None else run.proof.workload
+    alpha = agreed_of(run.proof).policy.alpha
+    rows = sampled_rows(trials, texts, seed=workload.seed, alpha=alpha)
+    cases = {case.id: case for case in run.cases}
+    samplers = [sampler_of(cases.get(c), workload.sampling) for c in trials.cases]
+    tokens = token_row(trials.keys, samplers, texts, alpha=alpha, seed=workload.seed)
+    return rows if tokens is None else (*rows, tokens)
+
+
 def _with_texts(
+    run: Gathered,
     quality: Quality,
     greedy: list[Differing],
     trials: Trials | None,
     texts: Mapping[float, AnswerText],
-    *,
-    seed: int,
 ) -> Quality:
     rows = [equality(each, texts) for each in greedy]
     return msgspec.structs.replace(
         quality,
         equality=tuple(row for row in rows if not row.level),
         equality_under_load=tuple(row for row in rows if row.level),
-        sampled=() if trials is None else sampled_rows(trials, texts, seed=seed),
+        sampled=() if trials is None else _sampled(run, trials, texts),
     )
 
 

@@ -1,6 +1,6 @@
 """Sampled answers of both arms: are they drawn from one distribution?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,12 @@ from routeproof.stats.two_sample import (
 MOST_PROMPTS = 160
 MOST_TRIALS = 12
 FEWEST_TRIALS = 2
+TESTS = ("distribution", "first_token", "length")
+POWER_PROMPTS = 32
+POWER_RUNS = 12
+POWER_PERMUTATIONS = 199
+POWER_SHARE = 0.2
+"""Share of answers exchanged when the power is measured."""
 
 Keys = dict[str, list[list[float]]]
 """By arm: request keys of the trials of each prompt, prompts in the same order."""
@@ -26,24 +32,34 @@ Keys = dict[str, list[list[float]]]
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Which sampled answers are compared, by request key."""
+    """Which sampled answers are compared, by request key.
+
+    Attributes:
+        cases: Id of each prompt, in the order of the keys.
+    """
 
     keys: Keys
+    cases: tuple[str, ...] = ()
 
     def every_key(self) -> list[float]:
         """All request keys."""
         return [key for arm in self.keys.values() for trials in arm for key in trials]
 
 
-def sampled_trials(requests: Requests, phase: str) -> Trials | None:
+def sampled_trials(
+    requests: Requests, phase: str, *, only: Collection[str] | None = None
+) -> Trials | None:
     """Trials of the prompts that both arms answered at least twice.
 
-    At most ``MOST_PROMPTS`` prompts, evenly chosen, and ``MOST_TRIALS`` of each.
-    ``None`` without repeated answers: one answer each tells nothing of a distribution.
+    At most ``MOST_PROMPTS`` prompts, evenly chosen, and ``MOST_TRIALS`` of each; of
+    the cases in ``only``, or of all. ``None`` without repeated answers: one answer
+    each tells nothing of a distribution.
     """
     case, key = requests.label("case_id"), requests.number("request_key")
     trial = requests.number("trial").values
+    wanted = [only is None or name in only for name in case.names]
     good = requests.served() & requests.at(phase=phase) & (case.codes >= 0)
+    good &= np.array([*wanted, False])[case.codes]
     by_arm: dict[str, dict[int, list[float]]] = {}
     for arm in ("baseline", "candidate", "control"):
         rows = np.flatnonzero(good & requests.at(arm=arm))
@@ -67,17 +83,19 @@ def sampled_trials(requests: Requests, phase: str) -> Trials | None:
         {
             arm: [found.get(code, [])[:MOST_TRIALS] for code in shown]
             for arm, found in by_arm.items()
-        }
+        },
+        tuple(case.names[code] for code in shown),
     )
 
 
 def sampled_rows(
-    trials: Trials, texts: Mapping[float, AnswerText], *, seed: int
+    trials: Trials, texts: Mapping[float, AnswerText], *, seed: int, alpha: float = 0.05
 ) -> tuple[Row, ...]:
-    """Rows (test, p_value, control_p_value, prompts, answers).
+    """Rows (test, p_value, control_p_value, prompts, answers, power).
 
     Three looks at the same answers, their p-values after Holm: the texts position by
-    position, the first word, and the length.
+    position, the first word, and the length. ``power`` says what they see of a fault
+    that was put into the baseline's own answers.
     """
     answers = {
         arm: [[texts[k].whole for k in each if k in texts] for each in prompts]
@@ -85,6 +103,7 @@ def sampled_rows(
     }
     seen = _tests(answers["baseline"], answers["candidate"], seed)
     floor = _tests(answers["baseline"], answers["control"], seed)
+    power = _power(answers["baseline"], seed, alpha)
     return tuple(
         {
             "test": name,
@@ -92,13 +111,57 @@ def sampled_rows(
             "control_p_value": q,
             "prompts": seen[name].prompts,
             "answers": seen[name].answers,
+            "power": power[name],
         }
         for name, p, q in zip(seen, _adjusted(seen), _adjusted(floor), strict=True)
     )
 
 
+def _power(
+    baseline: Sequence[Sequence[str]], seed: int, alpha: float
+) -> dict[str, str | None]:
+    """What each test sees when a share of the answers is that of another prompt.
+
+    Half of the baseline's own answers stand for the baseline, the other half for a
+    candidate with that fault: half the answers of the real test, so that the real
+    power is at least this.
+    """
+    rng = np.random.default_rng(seed)
+    prompts = [list(each) for each in baseline if len(each) >= 4][:POWER_PROMPTS]
+    if len(prompts) < 2:
+        return dict.fromkeys(TESTS)
+    seen = dict.fromkeys(TESTS, 0)
+    for run in range(POWER_RUNS):
+        mine, theirs = [], []
+        for at, each in enumerate(prompts):
+            order = rng.permutation(len(each))
+            half = len(each) // 2
+            mine.append([each[i] for i in order[:half]])
+            foreign = prompts[(at + 1) % len(prompts)]
+            theirs.append(
+                [
+                    foreign[int(rng.integers(len(foreign)))]
+                    if rng.random() < POWER_SHARE
+                    else each[i]
+                    for i in order[half:]
+                ]
+            )
+        found = _tests(mine, theirs, seed + run, permutations=POWER_PERMUTATIONS)
+        for name, p in zip(found, _adjusted(found), strict=True):
+            seen[name] += p is not None and p <= alpha
+    return {
+        name: f"sees {POWER_SHARE:.0%} of answers exchanged in "
+        f"{count / POWER_RUNS:.0%} of simulated runs over {len(prompts)} prompts"
+        for name, count in seen.items()
+    }
+
+
 def _tests(
-    baseline: Sequence[Sequence[str]], other: Sequence[Sequence[str]], seed: int
+    baseline: Sequence[Sequence[str]],
+    other: Sequence[Sequence[str]],
+    seed: int,
+    *,
+    permutations: int = 1000,
 ) -> dict[str, TwoSample]:
     def mapped(arm: Sequence[Sequence[str]]) -> list[list[str]]:
         return [[" ".join(text.split()[:1]) for text in each] for each in arm]
@@ -107,9 +170,13 @@ def _tests(
         return [[float(len(text)) for text in each] for each in arm]
 
     return {
-        "distribution": mmd_test(baseline, other, seed=seed),
-        "first_token": categorical_test(mapped(baseline), mapped(other), seed=seed),
-        "length": energy_test(lengths(baseline), lengths(other), seed=seed),
+        "distribution": mmd_test(baseline, other, permutations=permutations, seed=seed),
+        "first_token": categorical_test(
+            mapped(baseline), mapped(other), permutations=permutations, seed=seed
+        ),
+        "length": energy_test(
+            lengths(baseline), lengths(other), permutations=permutations, seed=seed
+        ),
     }
 
 
