@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from routeproof.canary.cleaning import cleaner_of
 from routeproof.canary.evidence import SignalPolicy
 from routeproof.canary.features import FEATURES
 from routeproof.canary.listener import Tls
@@ -48,6 +49,7 @@ class CanaryConfig:
         tls: What both listeners show; ``None`` for plain HTTP.
         upstream_ca: Authorities that vouch for ``https`` upstreams, in place of the
             system's.
+        access_log: One line per request goes there; ``None`` keeps none.
     """
 
     name: str
@@ -65,6 +67,7 @@ class CanaryConfig:
     admin: str
     tls: Tls | None = None
     upstream_ca: Path | None = None
+    access_log: Path | None = None
     notes: tuple[str, ...] = field(default=())
 
     def upstream_tls(self) -> ssl.SSLContext | None:
@@ -116,6 +119,7 @@ def load_canary(path: Path) -> CanaryConfig:
     _check_words(spec, path)
     _check_features(spec, path)
     check_shadow(spec.privacy, path)
+    cleaner_of(spec.privacy)
     slo = _slo(proof)
     name = slug(spec.candidate)
     return CanaryConfig(
@@ -133,10 +137,13 @@ def load_canary(path: Path) -> CanaryConfig:
         listen=spec.listen or LISTEN,
         admin=spec.admin or ADMIN,
         tls=_tls(spec, path),
-        upstream_ca=path.parent / spec.traffic.upstream_ca
-        if spec.traffic.upstream_ca
-        else None,
+        upstream_ca=_beside(path, spec.traffic.upstream_ca),
+        access_log=_beside(path, spec.traffic.access_log),
     )
+
+
+def _beside(path: Path, name: str | None) -> Path | None:
+    return path.parent / name if name else None
 
 
 def _tls(spec: CanarySpec, path: Path) -> Tls | None:

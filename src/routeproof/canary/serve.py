@@ -1,7 +1,6 @@
 """Serve a canary: data listener, admin listener, controller, until told to stop."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,11 +8,15 @@ from typing import Any
 
 import uvicorn
 
+from routeproof.canary.access_log import AccessLog
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.listener import Address, Listener
 from routeproof.canary.metric_families import measured
 from routeproof.canary.server import server
 from routeproof.errors import ConfigError
+
+LOG_EVERY_S = 1.0
+"""How often the access log is written."""
 
 GRACE_S = 30.0
 """How long running answers may take to end when the gateway stops."""
@@ -48,7 +51,12 @@ async def serving(
     people = server(admin, config.admin, tls=config.tls, grace_s=1) if admin else None
     gateway.taster.start()
     gateway.side.start(lambda: measured(gateway))
-    control = asyncio.create_task(gateway.control())
+    tasks = [asyncio.create_task(gateway.control())]
+    log = None
+    if config.access_log is not None:
+        log = AccessLog(config.access_log, gateway.wall)
+        gateway.relay.ended = log.note
+        tasks.append(asyncio.create_task(_write_on(log)))
     task = None if people is None else asyncio.create_task(_serve(people))
     try:
         if people is not None and task is not None:
@@ -60,12 +68,20 @@ async def serving(
         if people is not None and task is not None:
             people.should_exit = True
             await asyncio.gather(task, return_exceptions=True)
-        control.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await control
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if log is not None:
+            log.write()
         for pool in gateway.router.pools.values():
             pool.close()
         await asyncio.to_thread(gateway.side.stop)
+
+
+async def _write_on(log: AccessLog) -> None:
+    while True:
+        await asyncio.sleep(LOG_EVERY_S)
+        await asyncio.to_thread(log.write)
 
 
 async def _serve(listener: uvicorn.Server) -> None:

@@ -104,6 +104,8 @@ def _shadow(config: CanaryConfig, candidate_url: str, folder: Path) -> CanaryCon
         folder=folder,
         listen="127.0.0.1:0",
         admin="127.0.0.1:0",
+        tls=None,
+        access_log=None,
     )
 
 

@@ -33,6 +33,8 @@ class TrafficSpec(_Strict, frozen=True, kw_only=True):
             they speak plain HTTP.
         upstream_ca: PEM file of the authorities that vouch for ``https`` upstreams,
             in place of the system's. Upstreams are always verified.
+        access_log: File with one line of JSON per request (times, sizes, arm, status;
+            no text, no key, no caller); none is kept without it.
         off_tenants: Tenants (value of ``x-tenant-id``) that never get the candidate.
     """
 
@@ -51,6 +53,7 @@ class TrafficSpec(_Strict, frozen=True, kw_only=True):
     tls_certificate: str | None = None
     tls_private_key: str | None = None
     upstream_ca: str | None = None
+    access_log: str | None = None
     off_tenants: tuple[str, ...] = ()
 
 
