@@ -95,7 +95,46 @@ def test_analysis_without_evidence_is_not_ok(gateway):
     status, found = ask(Admin(gateway, None), "GET", "/v1/analysis/fast")
     assert status == 200
     assert found["data"]["ok"] is False
-    assert found["data"]["outcome"] == "inconclusive"
+    assert found["data"]["outcome"] == "no_data"
+
+
+def settle(gateway, *, bad_canary, n=2_000):
+    """Live evidence of ``n`` answers per arm; the canary fails every ``bad``-th."""
+    for i in range(n):
+        for name, policy in gateway.config.policies.items():
+            if not policy.is_paired:
+                is_bad = bad_canary and i % bad_canary == 0
+                for is_canary in (False, True):
+                    gateway.taster.observe(
+                        name,
+                        is_canary=is_canary,
+                        bad=bool(is_canary and is_bad),
+                        stratum="s",
+                    )
+
+
+@pytest.mark.slow
+def test_analysis_is_ok_when_every_required_signal_passes_and_only_then(gateway):
+    admin = Admin(gateway, None)
+    ask(admin, "POST", "/v1/start", body={})
+    settle(gateway, bad_canary=0)
+    _, found = ask(admin, "GET", "/v1/analysis/fast")
+    assert found["data"]["ok"] is True and found["data"]["score"] == 1.0
+    ask(admin, "POST", "/v1/rollback", body={})
+    _, found = ask(admin, "GET", "/v1/analysis/fast")
+    assert (found["data"]["ok"], found["data"]["outcome"]) == (False, "fail")
+
+
+@pytest.mark.slow
+def test_harm_makes_analysis_fail_and_flagger_go_back(gateway):
+    admin = Admin(gateway, None)
+    ask(admin, "POST", "/v1/start", body={})
+    settle(gateway, bad_canary=10, n=600)
+    _, found = ask(admin, "GET", "/v1/analysis/fast")
+    assert found["data"]["outcome"] == "fail"
+    assert "error" in found["data"]["failed"]
+    assert ask(admin, "POST", "/hooks/flagger/rollback")[0] == 200
+    assert ask(admin, "POST", "/hooks/flagger/rollout")[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -104,6 +143,9 @@ def test_analysis_without_evidence_is_not_ok(gateway):
         ("rollback", 403),
         ("confirm-rollout", 200),
         ("confirm-promotion", 403),
+        ("confirm-traffic-increase", 403),
+        ("rollout", 200),
+        ("event", 200),
         ("x", 404),
     ],
 )
@@ -118,6 +160,9 @@ def test_flag_evaluation_gives_the_arm_the_relay_would_give(gateway):
     body = {"context": {"targetingKey": "u1"}}
     status, found = ask(admin, "POST", path, body=body)
     assert (status, found["variant"], found["value"]) == (200, "baseline", False)
+    assert ask(admin, "POST", "/ofrep/v1/evaluate/flags/other", body=body)[0] == 404
+    status, found = ask(admin, "POST", "/ofrep/v1/evaluate/flags", body=body)
+    assert [flag["key"] for flag in found["flags"]] == ["fast"]
 
 
 @pytest.mark.parametrize("path", ["/alerts.yaml", "/grafana.json", "/metrics"])

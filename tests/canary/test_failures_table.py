@@ -480,7 +480,10 @@ def test_the_share_does_not_creep_when_the_same_users_come_again():
         "scorers: [eror]",
         "tolerances: {speed: 0.1}",
         "quality_gate: looks fine",
-        "privacy: {replay: true}",
+        "scorers: [off_topic]",
+        "tolerances: {shadow.error: 0.1}",
+        "privacy: {replay: true, replay_hours: noon}",
+        "privacy: {patterns: {x: '('}}",
     ],
 )
 def test_a_gate_nobody_knows_is_refused(tmp_path, line):

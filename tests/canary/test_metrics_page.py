@@ -9,8 +9,11 @@ import pytest
 from canary_cases import a_gateway, ask, run
 from fakes.openai_server import json_reply
 
-from routeproof.canary.metrics_page import ALERTS, metrics_page
+from routeproof.canary.admin import page as served
+from routeproof.canary.metric_families import measured
+from routeproof.canary.metrics_page import metrics_page
 
+ALERTS = served("alerts.yaml")
 LINE = re.compile(r'^(routeproof_[a-z_]+)\{((?:[a-z]+="[^"\\]*",?)*)\} (-?[0-9.e+-]+)$')
 ALLOWED = {"route", "arm", "gate", "outcome", "phase", "side", "status", "feature"}
 
@@ -27,8 +30,7 @@ def page(tmp_path_factory):
                 body = json.dumps({"messages": [], "user": f"secret-user-{i}"})
                 await ask(stand.url, body.encode())
             stand.gateway.taster.stop()
-            state = stand.gateway.store.read("fast")
-            return metrics_page(stand.gateway, state, stand.gateway.taster.standings())
+            return metrics_page(measured(stand.gateway))
 
     return run(go())
 
@@ -66,7 +68,7 @@ def the_dashboard():
 
 
 def metric_names():
-    source = resources.files("routeproof.canary").joinpath("metrics_page.py")
+    source = resources.files("routeproof.canary").joinpath("metric_families.py")
     return set(re.findall(r'"(routeproof_[a-z_]+)"', source.read_text()))
 
 
@@ -81,9 +83,10 @@ def test_alerts_and_panels_ask_only_for_series_that_exist():
 def test_every_alert_on_a_series_has_a_twin_for_its_absence():
     rules = msgspec.yaml.decode(ALERTS)["groups"][0]["rules"]
     expressions = [rule["expr"] for rule in rules]
-    silent = set(re.findall(r"absent\((routeproof_[a-z_]+)", "\n".join(expressions)))
+    missing = r"(?:absent\(|unless on \(route\) )(routeproof_[a-z_]+)"
+    silent = set(re.findall(missing, "\n".join(expressions)))
     for expression in expressions:
-        if not expression.startswith("absent"):
+        if re.search(missing, expression) is None:
             named = re.findall(r"routeproof_[a-z_]+", expression)
             assert set(named) <= silent, expression
 

@@ -78,6 +78,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     is_advisory: bool = False
 
 
+def decides(standing: Standing) -> bool:
+    """Whether the controller has to be told: required ones always, others of harm."""
+    if standing.is_advisory:
+        return False
+    return standing.is_required or standing.outcome is SignalOutcome.FAIL
+
+
 @dataclass(slots=True)
 class Evidence:
     """All signals of one canary.

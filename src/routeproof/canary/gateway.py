@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,23 +10,20 @@ from pathlib import Path
 
 import msgspec
 
+from routeproof.canary.cleaning import cleaner_of
 from routeproof.canary.config import CanaryConfig
 from routeproof.canary.controller import Controller
-from routeproof.canary.evidence import Evidence, SignalState
+from routeproof.canary.evidence import Evidence, SignalState, decides
+from routeproof.canary.inbound import Limits
 from routeproof.canary.lease import Lease
-from routeproof.canary.relay import Limits, Relay
+from routeproof.canary.relay import Relay
 from routeproof.canary.router import CanaryRouter, owner_digest
 from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
 from routeproof.canary.share import ShareMeter
-from routeproof.canary.state import (
-    RESTING,
-    Command,
-    Seen,
-    SignalOutcome,
-    State,
-    new_attempt,
-)
+from routeproof.canary.side import Around, Side, side_of
+from routeproof.canary.split import PPM
+from routeproof.canary.state import RESTING, Command, Seen, State, new_attempt
 from routeproof.canary.store import AuditEntry, SqliteStore
 from routeproof.canary.taster import Taster
 from routeproof.canary.upstream import Deadlines, Pool
@@ -64,6 +62,7 @@ class Gateway:
     lease: Lease = field(init=False)
     meter: ShareMeter = field(init=False)
     taster: Taster = field(init=False)
+    side: Side = field(init=False)
     router: CanaryRouter = field(init=False)
     relay: Relay = field(init=False)
     controller: Controller = field(init=False)
@@ -94,6 +93,7 @@ class Gateway:
             slo=config.slo,
             wall=self.wall,
             keep_prompts=config.spec.privacy.keep_prompts,
+            cleaner=cleaner_of(config.spec.privacy),
         )
         self._recall(state)
         self._wire(state)
@@ -142,7 +142,7 @@ class Gateway:
         self.router = CanaryRouter(
             salt=f"{state.name}/{state.attempt}",
             pools={
-                name: Pool(url, deadlines)
+                name: Pool(url, deadlines, self.config.upstream_tls())
                 for name, url in self.config.upstreams.items()
             },
             keys=self._keys(traffic.api_keys_env),
@@ -150,16 +150,26 @@ class Gateway:
             lease=self.lease,
             meter=self.meter,
             sample_ppm=self.config.sample_ppm,
-            taste=self.taster.put,
+            taste=lambda copy: self.side.take(copy),
             override_key=self._secret(traffic.override_key_env),
+        )
+        self.side = side_of(
+            self.config,
+            self.taster,
+            Around(
+                lease=self.lease,
+                meter=self.meter,
+                keys=self.router.keys,
+                wall=self.wall,
+                clock=self.clock,
+                environ=self.environ,
+                engine=self.engine,
+            ),
         )
         self.relay = Relay(
             router=self.router,
-            limits=Limits(
-                body_bytes=traffic.body_bytes_max,
-                body_deadline_s=traffic.receive_deadline_s,
-            ),
-            hosts=frozenset(traffic.hosts),
+            hosts=frozenset(host.lower() for host in traffic.hosts),
+            clock=self.clock,
         )
         self.controller = Controller(
             store=self.store,
@@ -169,6 +179,22 @@ class Gateway:
             wall=self.wall,
         )
         self.lease.renew(state)
+
+    @property
+    def limits(self) -> Limits:
+        """What clients may ask of the relay."""
+        traffic = self.config.spec.traffic
+        return Limits(
+            body_bytes=traffic.body_bytes_max, receive_s=traffic.receive_deadline_s
+        )
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """How the data listener shows itself; ``None`` for plain HTTP.
+
+        Raises:
+            ConfigError: The certificate or its key cannot be used.
+        """
+        return None if self.config.tls is None else self.config.tls.context()
 
     def _keys(self, named: Mapping[str, str]) -> dict[str, bytes]:
         sides = {label: side for side, label in self.config.labels.items()}
@@ -202,15 +228,13 @@ class Gateway:
         standings = self.taster.standings()
         scored = min((s.step_seen for s in standings if s.is_required), default=0)
         share = self.meter.share()
+        weight = self.lease.weight_ppm() / PPM
+        self.side.curves.add(self.wall(), standings, weight=weight, share=share)
         if share is None and self.meter.canary_is_drained():
             share = 0.0
         return Seen(
             now_s=self.wall(),
-            signals={
-                s.name: s.outcome
-                for s in standings
-                if s.is_required or s.outcome is SignalOutcome.FAIL
-            },
+            signals={s.name: s.outcome for s in standings if decides(s)},
             scored_canary=scored,
             scored_control=scored,
             observed_share=share,
@@ -257,7 +281,8 @@ class Gateway:
 
     def erase(self, user: str) -> int:
         """Forget every sample of one user; returns how many."""
-        return self.taster.spool.erase(owner_digest(user))
+        owner = owner_digest(user)
+        return self.side.replayer.forget(owner) + self.taster.spool.erase(owner)
 
     def command(self, command: Command, *, actor: str, reason: str = "") -> State:
         """Carry out an operator's command; this relay obeys before it returns.
@@ -288,6 +313,7 @@ class Gateway:
         """Measure from the trigger to the last candidate byte."""
         if state.phase == "rolling_back" and self._asked_back_s is None:
             self._asked_back_s = self.clock()
+            self.side.replayer.cut()
             if self.config.spec.traffic.drain == "cut":
                 self.relay.cut("canary")
         if state.phase == "rolled_back" and self._asked_back_s is not None:
@@ -315,11 +341,9 @@ class Gateway:
         return self.config.folder / "evidence.json"
 
     def _remember(self) -> None:
+        signals, ratio = self.taster.remembered()
         remembered = Remembered(
-            attempt=self._step[0],
-            step=self._step[1],
-            signals=self.taster.evidence.state(),
-            ratio=self.taster.evidence.ratio_state(),
+            attempt=self._step[0], step=self._step[1], signals=signals, ratio=ratio
         )
         fresh = self._memory.with_suffix(".tmp")
         try:

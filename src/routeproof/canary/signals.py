@@ -173,7 +173,9 @@ and shares the evidence."""
 
 
 def taste(
-    seen: Tasting, note: Callable[[str, str | None], None] | None = None
+    seen: Tasting,
+    signals: Mapping[str, Signal] = SIGNALS,
+    note: Callable[[str, str | None], None] | None = None,
 ) -> dict[str, bool | None]:
     """Every signal of one sample.
 
@@ -181,10 +183,11 @@ def taste(
 
     Args:
         seen: The sample.
+        signals: What is asked.
         note: Told of each signal that was scored, and of what broke it otherwise.
     """
     found: dict[str, bool | None] = {}
-    for name, signal in SIGNALS.items():
+    for name, signal in signals.items():
         problem = None
         try:
             found[name] = signal.of(seen)

@@ -26,7 +26,7 @@ from routeproof.canary.shadow_pairs import (
     differences,
     why_no_pair,
 )
-from routeproof.canary.signals import Tasting, taste, text_of_prompt
+from routeproof.canary.signals import SIGNALS, Signal, Tasting, taste, text_of_prompt
 from routeproof.canary.slices import Percentiles, SliceRow, Slices
 from routeproof.canary.split import LiveArm
 from routeproof.canary.tee import Copy
@@ -53,6 +53,7 @@ class Taster:
     Attributes:
         adapter: Knows the candidate engine's per-request details.
         slo: Limits in seconds for the ``slow`` signals.
+        signals: What is asked of each answer.
         lag_max_s: Scores older than this behind make the evidence stale.
         drop_difference_max: Drop shares of the arms may differ by this much.
         cleaner: Redacts before anything is stored.
@@ -65,6 +66,7 @@ class Taster:
     adapter: Adapter
     slo: Mapping[str, float]
     wall: Callable[[], float]
+    signals: Mapping[str, Signal] = field(default_factory=lambda: SIGNALS)
     keep_prompts: bool = False
     lag_max_s: float = 300.0
     drop_difference_max: float = 0.05
@@ -217,6 +219,7 @@ class Taster:
         arm = sample.arm
         return taste(
             Tasting(sample, prompt, self.slo),
+            self.signals,
             lambda name, problem: self.ledger.note(name, arm, problem),
         )
 
