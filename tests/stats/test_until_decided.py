@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 
+from routeproof.stats.clusters import Differences
+from routeproof.stats.in_order import Drawn, answer_in_order, early_minimum
+from routeproof.stats.paired_binary import (
+    harm_p_value,
+    non_inferiority,
+    tolerance_p_value,
+)
+from routeproof.stats.paired_graded import graded_non_inferiority
 from routeproof.stats.planner import approximate_pairs
 from routeproof.stats.until_decided import (
-    Question,
+    PValues,
     StoppingRule,
-    all_settled,
-    fixed_graded,
+    sequential_interval,
+    settle,
     simulate,
     stop_paths,
 )
@@ -47,6 +55,22 @@ def test_clear_cases_need_at_most_half_of_the_fixed_plan(losses, gains, decision
     assert getattr(stopped, decision).mean() > 0.98
 
 
+def settled(x, rule, *, worst=None):
+    """The question settled on what has been seen, the exact tests at the ceiling."""
+    seen = np.asarray(x, dtype=float)
+    at_worst = seen if worst is None else np.asarray(worst, dtype=float)
+
+    def at_ceiling():
+        losses, gains = int((at_worst < 0).sum()), int((seen > 0).sum())
+        n, m = seen.size, rule.tolerance
+        return PValues(
+            tolerance_p_value(losses=losses, gains=gains, n=n, tolerance=m),
+            harm_p_value(losses=int((seen < 0).sum()), gains=gains),
+        )
+
+    return settle(at_worst, seen, rule, at_ceiling=at_ceiling)
+
+
 def test_case_by_case_is_what_the_simulation_plays():
     rng = np.random.default_rng(4)
     rule = StoppingRule(tolerance=0.05, alpha=0.05, floor=30, ceiling=120)
@@ -55,50 +79,101 @@ def test_case_by_case_is_what_the_simulation_plays():
     for row, used, certified, harmed in zip(
         x, stopped.used, stopped.certified, stopped.harmed, strict=True
     ):
-        question = Question(rule)
-        for difference in row:
-            if question.update(float(difference)) is not None:
-                break
-        assert question.n == used
-        assert (question.settled == "certified") == certified
-        assert (question.settled == "harmed") == harmed
+        first = next(n for n in range(1, 121) if settled(row[:n], rule).settled)
+        found = settled(row, rule)
+        assert (first, found.after) == (used, used)
+        assert (found.settled == "certified") == certified
+        assert (found.settled == "harmed") == harmed
 
 
-def test_nothing_stops_before_the_floor_and_an_answer_stays():
-    question = Question(StoppingRule(tolerance=0.3, alpha=0.05, floor=60, ceiling=90))
-    for _ in range(59):
-        assert question.update(0.0) is None
-    assert question.update(0.0) == "certified"
-    assert question.update(-1.0) == "certified"
-    assert question.n == 60
+def test_an_answer_stays_whatever_is_seen_later():
+    rule = StoppingRule(tolerance=0.3, alpha=0.05, floor=60, ceiling=90)
+    seen = [0.0] * 60
+    assert settled(seen[:59], rule).settled is None
+    assert settled(seen, rule).settled == "certified"
+    later = settled(seen + [-1.0] * 30, rule)
+    assert (later.settled, later.after) == ("certified", 60)
 
 
 def test_missing_cases_never_certify():
     rule = StoppingRule(tolerance=0.05, alpha=0.05, floor=10, ceiling=200)
-    question = Question(rule)
-    while question.settled is None:
-        question.update(None if question.n % 10 == 0 else 0.0)
-    assert (question.settled, question.n) == ("undecided", 200)
+    worst = [-1.0 if i % 10 == 0 else 0.0 for i in range(200)]
+    found = settled([0.0] * 200, rule, worst=worst)
+    assert (found.settled, found.after) == ("undecided", 200)
+
+
+def test_p_values_agree_with_the_decision():
+    rng = np.random.default_rng(5)
+    rule = StoppingRule(tolerance=0.08, alpha=0.05, floor=20, ceiling=100)
+    for _ in range(40):
+        x = rng.choice([-1.0, 0.0, 1.0], p=[0.06, 0.9, 0.04], size=100)
+        found = settled(x, rule)
+        certified = found.p_values.tolerance <= rule.alpha
+        harmed = found.p_values.harm <= rule.alpha
+        assert (found.settled == "undecided") == (not certified and not harmed)
 
 
 @pytest.mark.parametrize(("shift", "decision"), [(0.0, "certified"), (-0.2, "harmed")])
 def test_graded_scores_are_settled_too(shift, decision):
     rng = np.random.default_rng(6)
     rule = StoppingRule(tolerance=0.08, alpha=0.05, floor=30, ceiling=160)
-    question = Question(rule, fixed=fixed_graded)
-    while question.settled is None:
-        question.update(float(np.clip(rng.normal(shift, 0.3), -1, 1)))
-    assert question.settled == decision
+    differences = Differences.of(np.clip(rng.normal(shift, 0.3, 160), -1, 1))
+
+    def fixed(alpha):
+        return graded_non_inferiority(differences, tolerance=0.08, alpha=alpha).mean
+
+    answer, how = answer_in_order(Drawn.of(differences), rule, fixed=fixed)
+    assert (answer.decision, how.settled) == (decision, decision)
+    assert answer.interval.low <= answer.estimate <= answer.interval.high
 
 
-def test_sending_goes_on_until_the_last_question_is_settled():
-    rule = StoppingRule(tolerance=0.5, alpha=0.05, floor=10, ceiling=20)
-    done, open_ = Question(rule), Question(rule)
-    for _ in range(12):
-        done.update(0.0)
-    assert done.settled == "certified"
-    assert all_settled([done])
-    assert not all_settled([done, open_])
+def test_the_interval_agrees_with_an_early_certificate():
+    rule = StoppingRule(tolerance=0.05, alpha=0.05, floor=20, ceiling=400)
+    zeros = np.zeros(400)
+    n = settled(zeros, rule).after
+    low = sequential_interval(zeros[:n], zeros[:n], rule).low
+    before = sequential_interval(zeros[: n - 1], zeros[: n - 1], rule).low
+    assert before < -0.05 <= low + 1 / 2048
+    assert early_minimum(rule) == n
+
+
+def test_the_interval_covers_at_every_moment():
+    rng = np.random.default_rng(8)
+    rule = StoppingRule(tolerance=0.05, alpha=0.05, floor=1, ceiling=150)
+    missed = 0
+    for _ in range(120):
+        x = rng.choice([-1.0, 0.0, 1.0], p=[0.10, 0.85, 0.05], size=150)
+        found = sequential_interval(x, x, rule)
+        missed += not found.low <= -0.05 <= found.high
+    assert missed / 120 <= 0.10 + 3 * (0.1 * 0.9 / 120) ** 0.5
+
+
+def test_a_workload_too_small_for_its_tolerance_says_how_many_it_needs():
+    small = StoppingRule(tolerance=0.05, alpha=0.05, floor=50, ceiling=63)
+    assert early_minimum(small) == 72
+    zeros = Drawn.of(Differences.of(np.zeros(63)))
+
+    def fixed(alpha):
+        return non_inferiority(losses=0, gains=0, n=63, tolerance=0.05, alpha=alpha)
+
+    answer, _ = answer_in_order(zeros, small, fixed=fixed)
+    assert (answer.decision, answer.n_minimum) == ("undecided", 72)
+    assert answer.n_needed > 63
+
+
+def test_a_unit_is_the_mean_of_its_cases_and_a_missing_one_fell():
+    found = Drawn.of(
+        Differences(
+            value=np.array([0.5, -0.5, 0.0]),
+            known=np.array([True, True, False]),
+            worst=np.array([0.5, -0.5, -1.0]),
+            cluster=np.array([0, 0, 1]),
+            missing_pairs=1,
+        )
+    )
+    assert found.value.tolist() == [0.0, 0.0]
+    assert found.worst.tolist() == [0.0, -1.0]
+    assert found.drops(0.5).worst.tolist() == [0.0, -1.0]
 
 
 @pytest.mark.parametrize(

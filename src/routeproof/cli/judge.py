@@ -16,10 +16,21 @@ from routeproof.cli.report_options import REQUIRE
     show_default=True,
     help="Exit with 1 below this verdict.",
 )
+@click.option(
+    "--lock",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the pairing lock of a target and a draft that passed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
-def command(run: Path, require: str, as_json: bool) -> None:
+def command(run: Path, require: str, lock: Path | None, as_json: bool) -> None:
     """Judge RUN again from what is stored; the same folder gives the same bytes."""
     from routeproof.cli.run_options import show_verdict
     from routeproof.jobs.judge import judge
+    from routeproof.jobs.pairing import lock_pairing
 
-    show_verdict(judge(run), run, as_json=as_json, require=require)
+    judgement = judge(run)
+    if lock is not None:
+        lock_pairing(judgement, lock)
+        click.echo(f"the pair is locked in {lock}", err=True)
+    show_verdict(judgement, run, as_json=as_json, require=require)

@@ -1,9 +1,11 @@
 """``routeproof qualify``: run a proof and give the verdict."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from routeproof.cli.durations import DURATION
 from routeproof.cli.report_options import REQUIRE
 
 
@@ -16,8 +18,30 @@ from routeproof.cli.report_options import REQUIRE
     metavar="RUN",
     help="Go on with an interrupted run; only what is missing is sent.",
 )
+@click.option(
+    "--until-decided",
+    is_flag=True,
+    help="Draw cases at random and stop as soon as every required question is settled.",
+)
+@click.option(
+    "--soak",
+    type=DURATION,
+    metavar="30m",
+    help="Stay at the top load for so long on each arm.",
+)
+@click.option(
+    "--reuse-baseline",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="Take over the baseline's answers (never its times) of an earlier run.",
+)
 @click.option("--keep-going", is_flag=True, help="Measure speed though quality failed.")
 @click.option("--no-control", is_flag=True, help="Leave out the baseline's own A/A.")
+@click.option(
+    "--lock",
+    is_flag=True,
+    help="Write routeproof.lock beside PROOF if its target and draft pass.",
+)
 @click.option(
     "--require",
     type=REQUIRE,
@@ -30,21 +54,31 @@ def command(
     proof: Path,
     out: Path | None,
     resume: Path | None,
-    keep_going: bool,
-    no_control: bool,
+    lock: bool,
     require: str,
     as_json: bool,
+    **given: Any,
 ) -> None:
-    """Run PROOF: golden set, single stream, load; then judge it."""
-    from routeproof.cli.run_options import fresh_run, listening, show_verdict
+    """Run PROOF: golden set, single stream, load, soak; then judge it."""
+    from routeproof.cli.run_options import (
+        fresh_run,
+        listening,
+        lock_pair,
+        show_verdict,
+    )
     from routeproof.jobs.qualify import Options, qualify
 
     folder = resume or out or fresh_run(proof.stem)
     options = Options(
-        keep_going=keep_going,
-        has_control=not no_control,
+        keep_going=given["keep_going"],
+        has_control=not given["no_control"],
         resume=resume is not None,
+        until_decided=given["until_decided"],
+        soak_s=given["soak"],
+        reuse_baseline=given["reuse_baseline"],
+        is_relocked=lock,
     )
     with listening() as listener:
         judgement = qualify(proof, folder, options=options, listener=listener)
+    lock_pair(judgement, folder, proof.parent if lock else None)
     show_verdict(judgement, folder, as_json=as_json, require=require)

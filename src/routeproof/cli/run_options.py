@@ -11,11 +11,13 @@ import click
 
 from routeproof.cli.progress import download_bar, request_bar
 from routeproof.cli.report_options import colour_wanted
+from routeproof.jobs.pairing import lock_pairing, pairing_of
 from routeproof.jobs.qualify import Listener
 from routeproof.jobs.report import report
 from routeproof.reports.judgement import Judgement, encode
 from routeproof.reports.requirement import exit_code
 from routeproof.reports.terminal import render
+from routeproof.routes.lock import FILE_NAME as LOCK_NAME
 from routeproof.runs.conduct import Progress
 from routeproof.verdict import Decision
 
@@ -41,6 +43,30 @@ def listening() -> Iterator[Listener]:
             click.echo(text, err=True)
 
         yield Listener(download=download, requests=report, words=say)
+
+
+def lock_pair(judgement: Judgement, folder: Path, beside: Path | None) -> None:
+    """Write the pairing lock where it is wanted, or say how to write it.
+
+    Args:
+        judgement: Of the run.
+        folder: The run.
+        beside: Folder for ``routeproof.lock``; ``None`` to offer it only.
+    """
+    pair = pairing_of(judgement)
+    if pair is None:
+        if beside is not None:
+            click.echo("nothing to lock: no target and draft passed together", err=True)
+        return
+    if beside is None:
+        click.echo(
+            f"this target and its draft passed together: `routeproof judge {folder} "
+            f"--lock {LOCK_NAME}` writes the pair down",
+            err=True,
+        )
+        return
+    lock_pairing(judgement, beside / LOCK_NAME)
+    click.echo(f"the pair is locked in {beside / LOCK_NAME}", err=True)
 
 
 def show_verdict(

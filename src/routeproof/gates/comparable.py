@@ -29,8 +29,10 @@ def _cases(requests: Requests, arm: str) -> set[int]:
     return set(np.unique(codes).tolist())
 
 
-def is_interleaved(requests: Requests) -> bool | None:
+def is_interleaved(requests: Requests, *, skip: tuple[str, ...] = ()) -> bool | None:
     """Whether blocks of baseline and candidate took turns at every load.
+
+    Phases in ``skip`` are not looked at: their baseline is of an earlier run.
 
     Told of the stages in which both arms ran two blocks or more: there, one arm must
     not have run all of its blocks before the other began. ``None`` when no stage has
@@ -39,7 +41,7 @@ def is_interleaved(requests: Requests) -> bool | None:
     at, block = requests.number("intended_s"), requests.number("block")
     seen = False
     for phase, level in requests.levels():
-        if phase in ("warmup", "probe"):
+        if phase in ("warmup", "probe", *skip):
             continue
         spans = []
         for arm in ("baseline", "candidate"):
@@ -58,6 +60,27 @@ def has_control(requests: Requests) -> bool:
     control = requests.at(arm="control") & requests.served()
     warm = requests.at(phase="warmup") | requests.at(phase="probe")
     return bool((control & ~warm).any())
+
+
+def asked_again(requests: Requests, *, is_greedy: bool) -> dict[str, int]:
+    """How the baseline answers what it was asked before, in a run that reuses answers.
+
+    What was taken over lies before the start of the run, so that its stamps are
+    negative; pairs of baseline and control are told apart by the control's.
+    """
+    if not is_greedy:
+        return {}
+    pairs = pair_arms(requests, phase="quality", other="control")
+    digest, due = requests.number("answer_digest"), requests.number("intended_s")
+    known = digest.known[pairs.left] & digest.known[pairs.right]
+    differs = (digest.values[pairs.left] != digest.values[pairs.right]) & known
+    is_new = due.values[pairs.right] >= 0
+    return {
+        "again": int((known & is_new).sum()),
+        "again_differs": int((differs & is_new).sum()),
+        "before": int((known & ~is_new).sum()),
+        "before_differs": int((differs & ~is_new).sum()),
+    }
 
 
 def prompt_token_problem(requests: Requests, changes: tuple[str, ...]) -> str | None:

@@ -12,6 +12,7 @@ from routeproof.gates.facts import (
     MemoryRow,
     QualityRow,
     RatioRow,
+    ReusedRow,
     Row,
     TimeBin,
     TrendRow,
@@ -130,6 +131,7 @@ class Evidence(_Part, frozen=True, kw_only=True):
         is_interleaved: Baseline and candidate blocks alternate in time.
         has_control: The baseline also ran against itself (A/A).
         validity: Checks of the client.
+        reused: Baseline answers taken over from an earlier run; speed never is.
         fallback: Request features the candidate refuses or breaks, which must be routed
             around it in production; ``None`` when nobody asked the routes.
         notes: What a reader should know and no gate asks.
@@ -148,5 +150,6 @@ class Evidence(_Part, frozen=True, kw_only=True):
     stability: Stability = Stability()
     launch_declared: bool = False
     maturity: str | None = None
+    reused: ReusedRow | None = None
     fallback: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()

@@ -296,6 +296,27 @@ class TrendRow(_Fact, frozen=True, kw_only=True):
     n: int = 0
 
 
+class ReusedRow(_Fact, frozen=True, kw_only=True):
+    """Quality answers of the baseline that were taken over from an earlier run.
+
+    Attributes:
+        run_id, measured: The earlier run and when it began.
+        requests: Answers taken over, its control's included.
+        again, again_differs: Cases that were asked again, and how many of the new
+            answers differ from those taken over; 0 where answers are sampled.
+        before, before_differs: The same between the baseline and the control of the
+            earlier run: what its noise alone makes differ.
+    """
+
+    run_id: str
+    measured: str
+    requests: int
+    again: int = 0
+    again_differs: int = 0
+    before: int = 0
+    before_differs: int = 0
+
+
 class TimeBin(_Fact, frozen=True, kw_only=True):
     """A bin of the time line: requests that ended in it, by outcome."""
 

@@ -22,6 +22,7 @@ class Load:
         correct: True for answers scored correct, shape ``(n,)``; ``None`` = no scores.
         timeout_s: What a failed request counts as in a mean.
         seed: Of the bootstrap.
+        is_reused: Whether quality answers are of an earlier run: their times are void.
     """
 
     requests: Requests
@@ -30,3 +31,4 @@ class Load:
     correct: Bools | None = None
     timeout_s: float = 120.0
     seed: int = 0
+    is_reused: bool = False

@@ -33,9 +33,12 @@ _ECDF_METRICS = (
 def measure_speed(load: Load) -> Speed:
     """Percentiles, paired ratios and rates of every arm at every load.
 
-    The quality phase is measured for speed only when nothing else was run for it.
+    The quality phase is measured for speed only when nothing else was run for it, and
+    never when answers in it were taken over from an earlier run.
     """
     stages = timed_stages(load.requests)
+    if load.is_reused:
+        stages = tuple(stage for stage in stages if stage[0] != "quality")
     latencies: list[LatencyRow] = []
     loads: list[LoadRow] = []
     ratios: list[RatioRow] = []

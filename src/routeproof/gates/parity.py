@@ -1,7 +1,9 @@
 """Gate 2: are the two routes, and what was sent to them, comparable?"""
 
 from routeproof.gates.evidence import Evidence
+from routeproof.gates.facts import ReusedRow
 from routeproof.gates.fold import gate_result
+from routeproof.gates.more_often import more_often
 from routeproof.gates.result import Check, Flag, GateResult, Status
 
 CACHED_SHARE_TOLERANCE = 0.1
@@ -27,10 +29,11 @@ def judge_parity(evidence: Evidence) -> GateResult:
         _interleaved(evidence.is_interleaved),
         _control(evidence.has_control),
         *_same_cache(evidence.speed.cached_share),
+        *_same_baseline(evidence.reused, evidence.agreed.policy.alpha),
     ]
     failed = {check.name for check in checks if check.status is Status.FAILED}
     flags: list[Flag] = []
-    if any(name.startswith("same_routes") for name in failed):
+    if any(name.startswith(("same_routes", "same_baseline")) for name in failed):
         flags.append("parity_broken")
     if "same_workload" in failed:
         flags.append("workload_differs")
@@ -86,6 +89,42 @@ def _control(has_control: bool) -> Check:
         status = Status.INCONCLUSIVE
         reason = "no A/A control: the noise of the stack itself is unknown"
     return Check(name="control", status=status, reason=reason)
+
+
+def _same_baseline(reused: ReusedRow | None, alpha: float) -> list[Check]:
+    """Whether a baseline whose answers were taken over still gives the same ones."""
+    if reused is None:
+        return []
+    taken = (
+        f"{reused.requests} baseline answers are those of {reused.run_id} "
+        f"({reused.measured})"
+    )
+    if not reused.again:
+        status = Status.INCONCLUSIVE
+        reason = f"{taken}, and nothing was asked again to compare"
+        p = None
+    else:
+        p = more_often(
+            reused.again_differs, reused.again, reused.before_differs, reused.before
+        )
+        told = f"{reused.again_differs} of {reused.again} asked again differ"
+        status, reason = Status.PASSED, f"{taken}; {told}"
+        if reused.again_differs and not reused.before:
+            status = Status.INCONCLUSIVE
+            reason += ", and without a control nobody knows whether that is noise"
+        elif p <= alpha:
+            status = Status.FAILED
+            reason = f"the baseline answers otherwise now: {told}, of which the noise "
+            reason += f"explains {reused.before_differs} of {reused.before}"
+    return [
+        Check(
+            name="same_baseline",
+            status=status,
+            reason=reason,
+            p_value=p,
+            n=reused.again,
+        )
+    ]
 
 
 def _same_cache(cached_share: dict[str, float | None]) -> list[Check]:

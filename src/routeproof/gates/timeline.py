@@ -11,8 +11,12 @@ MOST_BINS = 100
 def time_bins(requests: Requests) -> tuple[TimeBin, ...]:
     """Requests by the bin in which they ended, arm by arm and phase by phase.
 
-    A request that never ended stands where it was due.
+    A request that never ended stands where it was due. What was taken over from an
+    earlier run lies before the start and is left out.
     """
+    is_own = requests.number("intended_s").values >= 0
+    if not is_own.all():
+        requests = requests.where(is_own)
     if not requests.n:
         return ()
     end, due = requests.number("end_s"), requests.number("intended_s")

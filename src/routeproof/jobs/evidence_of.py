@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from routeproof.gates.comparable import (
+    asked_again,
     fingerprint_problem,
     has_control,
     is_interleaved,
@@ -15,6 +16,7 @@ from routeproof.gates.comparable import (
     workload_matches,
 )
 from routeproof.gates.evidence import Agreed, Evidence, Quality
+from routeproof.gates.facts import ReusedRow
 from routeproof.gates.facts import Row
 from routeproof.gates.in_order import Order
 from routeproof.gates.lengths import length_rows
@@ -45,6 +47,8 @@ from routeproof.jobs.flips import (
 )
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.pass_rates import with_pass_rates
+from routeproof.jobs.reuse import NOTE as REUSE_NOTE
+from routeproof.jobs.reuse import Reused
 from routeproof.jobs.repeats import repeat_rows
 from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
 from routeproof.jobs.sandbox_notes import sandbox_note
@@ -74,13 +78,16 @@ def evidence_of(run: Gathered) -> Evidence:
         correct=None if table is None else correct_answers(requests, table),
         timeout_s=run.proof.workload.load.request_timeout_s if run.proof else 120.0,
         seed=run.proof.workload.seed if run.proof else 0,
+        is_reused=REUSE_NOTE in run.manifest.notes,
     )
     return Evidence(
         agreed=agreed,
         routes=routes,
         parity=_parity(run, routes),
         workload_matches=workload_matches(requests),
-        is_interleaved=is_interleaved(requests),
+        is_interleaved=is_interleaved(
+            requests, skip=("quality",) if load.is_reused else ()
+        ),
         has_control=has_control(requests),
         validity=validity_rows(run.manifest.health),
         quality=_quality(run, table, agreed, facts),
@@ -93,6 +100,7 @@ def evidence_of(run: Gathered) -> Evidence:
         ),
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
+        reused=_reused(run, agreed),
         fallback=_fallback(run),
         notes=(
             *_unfinished(run),
@@ -121,6 +129,21 @@ def _stopped(run: Gathered, agreed: Agreed) -> tuple[str, ...]:
             saved = f"{planned - sent} of {planned} cases have not been sent"
         return (f"{how}: {saved}",)
     return (f"{how}, and all {planned} were sent",)
+
+
+def _reused(run: Gathered, agreed: Agreed) -> ReusedRow | None:
+    """What was taken over from an earlier run, and whether it still holds."""
+    note = run.manifest.notes.get(REUSE_NOTE)
+    if note is None:
+        return None
+    taken = msgspec.convert(note, Reused)
+    is_greedy = agreed.temperature == 0
+    return ReusedRow(
+        run_id=taken.run_id,
+        measured=taken.measured,
+        requests=taken.requests,
+        **asked_again(run.requests, is_greedy=is_greedy),
+    )
 
 
 def _fallback(run: Gathered) -> tuple[str, ...] | None:

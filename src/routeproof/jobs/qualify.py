@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +22,8 @@ from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.evidence_of import agreed_of
 from routeproof.jobs.judge import judge
 from routeproof.jobs.judges import ask_judges
+from routeproof.jobs.reuse import NOTE as REUSE_NOTE
+from routeproof.jobs.reuse import Asking, reuse
 from routeproof.jobs.route_checks import RouteChecks, check_routes
 from routeproof.jobs.run_options import Options, as_begun, with_options
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
@@ -139,10 +142,29 @@ class _Run:
             plan = self._plan()
             checks = await self._checked(routes)
             self._note(folder, routes, plan, checks)
+            self._reuse(folder, routes, plan)
             with deaths_noted(routes, folder):
                 await self._stages(plan, routes, folder)
         manifest = folder.read_manifest()
         folder.write_manifest(msgspec.structs.replace(manifest, finished=True))
+
+    def _reuse(self, folder: RunFolder, routes: Routes, plan: Plan) -> None:
+        """Take over the baseline's answers, once."""
+        source, manifest = self.options.reuse_baseline, folder.read_manifest()
+        if source is None or REUSE_NOTE in manifest.notes:
+            return
+        if folder.part_paths():
+            raise StoredRunError(
+                f"{folder.path} was begun without reusing a baseline",
+                hint="start a new run to reuse answers",
+            )
+        asking = Asking(self.proof, plan, routes.found.baseline)
+        taken = reuse(source, folder, asking, now_s=time.time())
+        notes = {**manifest.notes, REUSE_NOTE: msgspec.to_builtins(taken)}
+        folder.write_manifest(msgspec.structs.replace(manifest, notes=notes))
+        self.listener.say(
+            f"{taken.requests} baseline answers are taken over from {taken.run_id}"
+        )
 
     async def _checked(self, routes: Routes) -> RouteChecks:
         """Ask what both routes accept; a workload that one refuses is unfair."""
@@ -151,7 +173,7 @@ class _Run:
             routes,
             self.cases,
             self.proof.workload.sampling,
-            lock_path=self.base / LOCK_NAME,
+            lock_path=None if self.options.is_relocked else self.base / LOCK_NAME,
         )
         unfair = checks.unfair_cases()
         if unfair:

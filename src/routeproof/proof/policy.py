@@ -62,10 +62,24 @@ class MemorySpec(_Strict, frozen=True, kw_only=True):
     leak_bytes_per_hour_max: float | None = None
 
 
+class UntilDecidedSpec(_Strict, frozen=True, kw_only=True):
+    """Stop sending quality requests as soon as every required question is settled.
+
+    ``floor``: fewest cases of a question before it may be settled. ``early_share``:
+    share of alpha spent on certifying before all cases are used, ``early_harm_share``
+    the same for finding harm; the fixed-size test at the end gets the rest.
+    """
+
+    floor: int = 50
+    early_share: float = 0.5
+    early_harm_share: float = 0.8
+
+
 class PolicySpec(_Strict, frozen=True, kw_only=True):
     """Error rates and switches of the verdict.
 
     ``alpha`` is one-sided. ``agreed_by`` is printed on the release sheet.
+    ``until_decided`` draws the cases in random order and stops early.
     """
 
     alpha: float = 0.05
@@ -74,6 +88,7 @@ class PolicySpec(_Strict, frozen=True, kw_only=True):
     keep_going: bool = False
     plan: Literal["by_change", "full", "spot_check"] = "by_change"
     agreed_by: str | None = None
+    until_decided: UntilDecidedSpec | None = None
 
 
 class RollbackSpec(_Strict, frozen=True, kw_only=True):

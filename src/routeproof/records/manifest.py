@@ -60,7 +60,8 @@ class StageDone(_Part, frozen=True, kw_only=True):
 
     Attributes:
         planned: Requests the plan has, or ``None`` when it runs by the clock.
-        complete: Every planned request has a record.
+        complete: Every planned request has a record, but those a run that stops
+            early did not want any more.
     """
 
     phase: str

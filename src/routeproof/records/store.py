@@ -151,6 +151,20 @@ class RunFolder:
             del self._pending[: len(taken)]
             return path
 
+    def write_records(
+        self, columns: dict[str, AnyColumn], storage: dict[str, Storage]
+    ) -> Path:
+        """Write columns of records as a part of their own, such as those taken over.
+
+        Raises:
+            StoredRunError: Disk full or read-only folder.
+        """
+        with self._flushing:
+            path = self._next_part("records")
+            notes = {"kind": _KIND, "schema": str(SCHEMA)}
+            write_table(path, columns, storage=storage, metadata=notes)
+            return path
+
     def part_paths(self) -> tuple[Path, ...]:
         """The record parts, by shard and number."""
         return _numbered(self.path / "records")

@@ -18,6 +18,7 @@ from routeproof.runs.progress import Conducted, Progress
 from routeproof.runs.request import Target
 from routeproof.runs.session import Session
 from routeproof.runs.shard import ALONE, Shard
+from routeproof.runs.until import Until
 
 __all__ = ["Conducted", "Progress", "conduct"]
 
@@ -32,6 +33,7 @@ async def conduct(
     progress: Callable[[Progress], None] | None = None,
     before: Sequence[Threshold] = (),
     shard: Shard = ALONE,
+    until: Until | None = None,
 ) -> Conducted:
     """Send every request of the plan that has no record yet.
 
@@ -42,6 +44,7 @@ async def conduct(
         progress: Called a few times a second.
         before: Checks of ``runs.selftest.self_test``, to be kept with the others.
         shard: This process's part of the load, when several send together.
+        until: Decides between blocks what of the plan is still wanted.
 
     Returns:
         Counts. Everything else is in the folder; stages and the client's health are
@@ -56,7 +59,13 @@ async def conduct(
     if CONTROL in plan.arms and CONTROL not in routes:
         routes[CONTROL] = routes["baseline"]
     session = Session(
-        plan, routes, folder, progress=progress, before=before, shard=shard
+        plan,
+        routes,
+        folder,
+        progress=progress,
+        before=before,
+        shard=shard,
+        until=until,
     )
     with _quiet():
         try:
@@ -64,6 +73,9 @@ async def conduct(
                 session.enter(stage)
                 for block in stage.blocks:
                     await session.block(block)
+                    if until is not None and until.is_due(block):
+                        folder.flush()
+                        await until.look()
                 session.leave(stage)
         finally:
             await session.close()

@@ -25,6 +25,7 @@ GROUPS_PER_TIMED_LEVEL = 4
 alternate too (A B, B A, A B, B A)."""
 
 SHORTEST_TIMED_BLOCK_S = 5.0
+"""No group of a level that runs by the clock is shorter."""
 
 
 def build_plan(
@@ -35,6 +36,7 @@ def build_plan(
     phases: Sequence[Phase] = ("quality", "latency", "sweep", "soak"),
     seed: int | None = None,
     traces: Mapping[str, Trace] | None = None,
+    trials_together: bool = False,
 ) -> Plan:
     """Expand cases, trials, arms and load levels into interleaved blocks.
 
@@ -49,6 +51,8 @@ def build_plan(
         phases: Which stages to plan, of those the workload has.
         seed: Decides arm order and arrivals; the workload's own when ``None``.
         traces: What ``workloads.replay.load_traces`` gave, for stages that replay one.
+        trials_together: Send all trials of a few cases before the next cases, and not
+            all cases once before the second trial; for a run that may stop early.
 
     Raises:
         ConfigError: No cases, or a level that makes no sense.
@@ -57,6 +61,7 @@ def build_plan(
         raise ConfigError("the workload has no cases", key="workload.cases")
     chosen = workload.seed if seed is None else seed
     builder = _Builder(workload, tuple(arms), chosen, tuple(cases), traces or {})
+    builder.trials_together = trials_together
     stages: list[Stage] = []
     for phase in phases:
         arrivals: ArrivalSpec | None = getattr(workload.load, phase)
@@ -126,6 +131,7 @@ class _Builder:
         cases: tuple[Case, ...],
         traces: Mapping[str, Trace],
     ) -> None:
+        self.trials_together = False
         self._cases = cases
         self._traces = traces
         self._workload = workload
@@ -215,6 +221,18 @@ class _Builder:
         else:
             yield from self._counted(model, level.spec.requests)
 
+    @property
+    def _is_alone(self) -> bool:
+        """One arm has nothing to alternate with; cutting would only add ramps."""
+        return len(self._arms) == 1
+
+    def _groups_in(self, duration_s: float) -> int:
+        """Groups of a level that runs by the clock: 4, 2 or 1, none too short."""
+        groups = 1 if self._is_alone else GROUPS_PER_TIMED_LEVEL
+        while groups > 1 and duration_s / groups < SHORTEST_TIMED_BLOCK_S:
+            groups //= 2
+        return groups
+
     def _counted(self, model: Block, requests: int | None) -> Iterator[Block]:
         passes = self._workload.trials if model.phase == "quality" else 1
         wanted = model.n_units * passes
@@ -224,15 +242,27 @@ class _Builder:
         size = self._load.block_size
         if many > 1:
             size = max(size, ROUNDS_PER_BLOCK * many)
+        if self._is_alone:
+            size = max(size, wanted)
+        if self.trials_together and model.phase == "quality" and requests is None:
+            yield from self._together(model, size)
+            return
         for start in range(0, wanted, size):
             trial, position = divmod(start, model.n_units)
             block = replace(model, position=position, first_trial=trial)
             yield replace(block, count=block.n_requests(min(size, wanted - start)))
 
+    def _together(self, model: Block, size: int) -> Iterator[Block]:
+        for position in range(0, model.n_units, size):
+            for trial in range(self._workload.trials):
+                block = replace(model, position=position, first_trial=trial)
+                units = min(size, model.n_units - position)
+                yield replace(block, count=block.n_requests(units))
+
     def _timed(
         self, model: Block, duration_s: float, requests: int | None
     ) -> Iterator[Block]:
-        groups = _timed_groups(duration_s)
+        groups = self._groups_in(duration_s)
         for group in range(groups):
             block = _part(model, group, groups)
             yield replace(
@@ -258,7 +288,7 @@ class _Builder:
         elif wanted is not None:
             wanted = _units_of(model, wanted)
         length_s = duration_s if duration_s is not None else (wanted or 0) / rate_per_s
-        groups = _timed_groups(length_s)
+        groups = self._groups_in(length_s)
         for group in range(groups):
             offsets_s = arrival_offsets_s(
                 spec.arrivals,
@@ -292,11 +322,3 @@ def _units_of(model: Block, requests: int) -> int:
     while passes * model.n_requests(model.n_units) + rest > model.n_requests(units):
         units += 1
     return units
-
-
-def _timed_groups(duration_s: float) -> int:
-    """Groups of a level that runs by the clock: 4, 2 or 1, none too short."""
-    groups = GROUPS_PER_TIMED_LEVEL
-    while groups > 1 and duration_s / groups < SHORTEST_TIMED_BLOCK_S:
-        groups //= 2
-    return groups

@@ -23,6 +23,7 @@ from routeproof.runs.request import Target
 from routeproof.runs.sending import Sender, send_block
 from routeproof.runs.shard import Shard, every
 from routeproof.runs.telemetry import EVERY_S, Sampler, open_nvml
+from routeproof.runs.until import Until
 from routeproof.runs.watch import Watch
 
 FLUSH_EVERY_S = 2.0
@@ -42,9 +43,12 @@ class Session:
         progress: Callable[[Progress], None] | None,
         before: Sequence[Threshold],
         shard: Shard,
+        until: Until | None = None,
     ) -> None:
         self._progress = progress
         self._shard = shard
+        self._until = until
+        self._unwanted = 0
         self._plan = plan
         self._routes = dict(routes)
         self._folder = folder
@@ -66,7 +70,7 @@ class Session:
     def enter(self, stage: Stage) -> None:
         """A stage begins; its blocks follow."""
         self._stage = stage
-        self._stage_done = 0
+        self._stage_done = self._unwanted = 0
         self._stage_began_s = self._origin.seconds(monotonic_ns())
 
     def leave(self, stage: Stage) -> None:
@@ -82,7 +86,8 @@ class Session:
                 level=stage.level,
                 planned=planned,
                 recorded=self._stage_done,
-                complete=planned is None or self._stage_done >= planned,
+                complete=planned is None
+                or self._stage_done + self._unwanted >= planned,
                 started_s=self._stage_began_s,
                 ended_s=ended_s,
             )
@@ -97,7 +102,7 @@ class Session:
             await self._shard.meet(block.number)
             return
         whole, (block, offset, step) = block, share
-        missing = self._missing(every(whole.requests(), offset, step))
+        missing = self._missing(whole, every(whole.requests(), offset, step))
         first = list(itertools.islice(missing, block.count or block.n_cases))
         if not first:
             await self._shard.meet(block.number)
@@ -217,10 +222,12 @@ class Session:
         """The first of several processes samples for all."""
         return EVERY_S if self._shard.index == 0 else math.inf
 
-    def _missing(self, requests: Iterator[Planned]) -> Iterator[Planned]:
+    def _missing(self, block: Block, requests: Iterator[Planned]) -> Iterator[Planned]:
         for planned in requests:
             if planned.request_id in self._done:
                 self._stage_done += 1
+            elif self._until is not None and not self._until.is_wanted(block, planned):
+                self._unwanted += 1
             else:
                 yield planned
 

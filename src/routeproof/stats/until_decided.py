@@ -9,19 +9,17 @@ finite set would stop sooner, but it certifies the set, not the population: a ro
 loses exactly the tolerance would pass on every lucky set, see decision 12.)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr
 
-from routeproof.stats.clusters import Differences
 from routeproof.stats.exact_paired import critical_region
-from routeproof.stats.paired_binary import harm_p_value, tolerance_p_value
-from routeproof.stats.paired_graded import graded_non_inferiority
-from routeproof.stats.sequential import Betting, betting_path
+from routeproof.stats.interval import Interval
+from routeproof.stats.sequential import Direction, betting_path
 
 Settled = Literal["certified", "harmed", "undecided"]
 
@@ -54,101 +52,131 @@ class StoppingRule:
             raise ValueError(f"floor {self.floor} and ceiling {self.ceiling}")
 
 
-Fixed = Callable[[NDArray[np.float64], NDArray[np.float64], StoppingRule], Settled]
-"""The test at the ceiling, at what is left of alpha: differences with missing cases as
-losses, the same with them as no difference, rule."""
+class PValues(NamedTuple):
+    """One-sided p-values of "the loss is at least the tolerance" and of "no loss"."""
+
+    tolerance: float
+    harm: float
 
 
-def fixed_binary(
-    at_worst: NDArray[np.float64], as_seen: NDArray[np.float64], rule: StoppingRule
-) -> Settled:
-    """The exact paired tests of right/wrong verdicts."""
-    gains = int(np.count_nonzero(as_seen > 0))
-    p = tolerance_p_value(
-        losses=int(np.count_nonzero(at_worst < 0)),
-        gains=gains,
-        n=at_worst.size,
-        tolerance=rule.tolerance,
-    )
-    if p <= rule.alpha * (1 - rule.early_share):
-        return "certified"
-    harm = harm_p_value(losses=int(np.count_nonzero(as_seen < 0)), gains=gains)
-    late = harm <= rule.alpha * (1 - rule.early_harm_share)
-    return "harmed" if late else "undecided"
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """How a question stands after the units seen so far.
 
-
-def fixed_graded(
-    at_worst: NDArray[np.float64], as_seen: NDArray[np.float64], rule: StoppingRule
-) -> Settled:
-    """The three bounds of a graded mean, each case a cluster of its own."""
-    late = rule.alpha * (1 - rule.early_share)
-    certified = graded_non_inferiority(
-        Differences.of(at_worst), tolerance=rule.tolerance, alpha=late
-    ).mean.decision
-    if certified == "certified":
-        return "certified"
-    late = rule.alpha * (1 - rule.early_harm_share)
-    seen = graded_non_inferiority(
-        Differences.of(as_seen), tolerance=rule.tolerance, alpha=late
-    ).mean
-    is_harm = seen.harm_p_value is not None and seen.harm_p_value <= late
-    return "harmed" if is_harm else "undecided"
-
-
-class Question:
-    """One question that is asked case after case.
-
-    A case without a verdict in both arms counts as a full loss for the certificate
-    and as no difference for harm.
+    Attributes:
+        settled: The decision; ``None`` while more units are wanted.
+        after: Units after which it was settled.
+        p_values: Valid however often they were looked at; the share of alpha is in
+            them, so each is held against the whole alpha.
     """
 
-    def __init__(self, rule: StoppingRule, *, fixed: Fixed = fixed_binary) -> None:
-        self.rule = rule
-        self._fixed = fixed
-        self._safe = Betting("safe", tolerance=rule.tolerance)
-        self._harm = Betting("harm", tolerance=0.0)
-        self._seen: list[float | None] = []
-        self._settled: Settled | None = None
-
-    def update(self, difference: float | None) -> Settled | None:
-        """Take in candidate - baseline of the next case; ``None`` when missing.
-
-        Returns:
-            The decision once there is one, which then stays; ``None`` before.
-        """
-        if self._settled is not None:
-            return self._settled
-        self._safe.update(-1.0 if difference is None else difference)
-        self._harm.update(0.0 if difference is None else difference)
-        self._seen.append(difference)
-        rule = self.rule
-        if self.n >= rule.floor:
-            if self._safe.p_value <= rule.alpha * rule.early_share:
-                self._settled = "certified"
-            elif self._harm.p_value <= rule.alpha * rule.early_harm_share:
-                self._settled = "harmed"
-        if self._settled is None and self.n >= rule.ceiling:
-            worst, seen = (
-                np.array([missing if x is None else x for x in self._seen])
-                for missing in (-1.0, 0.0)
-            )
-            self._settled = self._fixed(worst, seen, rule)
-        return self._settled
-
-    @property
-    def n(self) -> int:
-        """Cases taken in."""
-        return len(self._seen)
-
-    @property
-    def settled(self) -> Settled | None:
-        """The decision, or ``None`` while more cases are wanted."""
-        return self._settled
+    settled: Settled | None
+    after: int | None
+    p_values: PValues
 
 
-def all_settled(questions: Sequence[Question]) -> bool:
-    """Whether sending can stop: every required question has its answer."""
-    return all(q.settled is not None for q in questions)
+def settle(
+    at_worst: ArrayLike,
+    as_seen: ArrayLike,
+    rule: StoppingRule,
+    *,
+    at_ceiling: Callable[[], PValues],
+) -> Settling:
+    """Settle one question from its units in the order in which they were drawn.
+
+    Args:
+        at_worst: Differences candidate - baseline in [-1, 1], shape ``(n,)``, with
+            every missing score at its worst: what is certified must hold for them.
+        as_seen: The same with a missing pair as no difference: what is missing shows
+            no harm.
+        rule: When it may stop. Units beyond its ceiling are not looked at.
+        at_ceiling: The fixed-size test over all units; asked once, at the ceiling, if
+            nothing was settled before. Each of its p-values gets what is left of alpha.
+    """
+    worst, seen = (
+        np.asarray(x, dtype=np.float64)[: rule.ceiling] for x in (at_worst, as_seen)
+    )
+    safe = _p_path(worst, "safe", rule.tolerance) / rule.early_share
+    harm = _p_path(seen, "harm", 0.0) / rule.early_harm_share
+    first = {
+        "certified": _first_below(safe, rule),
+        "harmed": _first_below(harm, rule),
+    }
+    early = {name: at for name, at in first.items() if at is not None}
+    is_looked_at = worst.size >= rule.floor
+    p_safe = float(min(1.0, safe[-1])) if is_looked_at else 1.0
+    p_harm = float(min(1.0, harm[-1])) if is_looked_at else 1.0
+    if early:
+        # At a tie the certificate counts, as it does at the ceiling.
+        name = min(early, key=lambda each: (early[each], each != "certified"))
+        answer: Settled = "certified" if name == "certified" else "harmed"
+        return Settling(answer, early[name], PValues(p_safe, p_harm))
+    if worst.size < rule.ceiling:
+        return Settling(None, None, PValues(p_safe, p_harm))
+    late = at_ceiling()
+    p_safe = min(p_safe, late.tolerance / (1 - rule.early_share))
+    p_harm = min(p_harm, late.harm / (1 - rule.early_harm_share))
+    if p_safe <= rule.alpha:
+        answer = "certified"
+    else:
+        answer = "harmed" if p_harm <= rule.alpha else "undecided"
+    return Settling(answer, rule.ceiling, PValues(p_safe, p_harm))
+
+
+def _p_path(
+    x: NDArray[np.float64], direction: Direction, tolerance: float
+) -> NDArray[np.float64]:
+    """Anytime-valid p-values after each unit."""
+    if not x.size:
+        return np.ones(1)
+    path = betting_path(x, direction, tolerance=tolerance)
+    peak: NDArray[np.float64] = np.maximum(np.maximum.accumulate(path), 0.0)
+    return np.exp(-peak)
+
+
+def _first_below(p: NDArray[np.float64], rule: StoppingRule) -> int | None:
+    """Units after which ``p`` is at most alpha, not before the floor."""
+    hit = np.flatnonzero(p[rule.floor - 1 :] <= rule.alpha)
+    return int(hit[0]) + rule.floor if hit.size else None
+
+
+def sequential_interval(
+    at_worst: ArrayLike, as_seen: ArrayLike, rule: StoppingRule
+) -> Interval:
+    """Interval of the mean that holds at every moment at once (two-sided 1 - 2 alpha).
+
+    Each end is where the betting test of :func:`settle` would just not reject, at the
+    share of alpha spent early: the lower end lies above ``-tolerance`` exactly when
+    the question is certified early. Found by halving to 1/4,096.
+    """
+    worst, seen = (np.asarray(x, dtype=np.float64) for x in (at_worst, as_seen))
+    low = -_edge(worst, rule.alpha * rule.early_share)
+    high = _edge(-seen, rule.alpha * rule.early_harm_share)
+    return Interval(
+        low=low, high=high, level=1 - 2 * rule.alpha, method="betting_sequence"
+    )
+
+
+def _edge(x: NDArray[np.float64], alpha: float) -> float:
+    """Smallest shift in [-1, 1] at which "mean <= -shift" is rejected."""
+    low, high = -1.0, 1.0
+    for _ in range(13):
+        middle = (low + high) / 2
+        if _excludes(x, middle, alpha):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _excludes(x: NDArray[np.float64], shift: float, alpha: float) -> bool:
+    """Whether "mean <= -shift" is rejected; a negative shift asks for a gain."""
+    if not x.size:
+        return False
+    if shift >= 0:
+        return bool(_p_path(x, "safe", min(shift, 0.999))[-1] <= alpha)
+    # mean <= g, g > 0, of x is mean >= -g of -x: the other direction.
+    return bool(_p_path(-x, "harm", -shift)[-1] <= alpha)
 
 
 @dataclass(frozen=True, slots=True)
