@@ -183,6 +183,7 @@ def test_a_kept_connection_that_died_is_replaced_before_the_first_byte(
             tmp_path, trusted=lambda s: [*good, CLOSE] if s.number == 0 else good,
             fast=[],
         ) as stand:  # fmt: skip
+            stand.gateway.router.pools["baseline"].rest_s = 0.0
             answers = [split(await ask(stand.url)) for _ in range(4)]
             return [status for status, _, _ in answers], len(stand.trusted.seen)
 
@@ -196,6 +197,7 @@ def test_nothing_is_sent_twice_once_a_byte_came(tmp_path, partial):
 
     async def go():
         async with a_gateway(tmp_path, trusted=script, fast=[]) as stand:
+            stand.gateway.router.pools["baseline"].rest_s = 0.0
             await ask(stand.url)
             await ask(stand.url)
             return len(stand.trusted.seen)

@@ -5,6 +5,7 @@ Bodies are kept as the bytes that came, content encoding included; only the fram
 """
 
 import asyncio
+import select
 from collections import deque
 from collections.abc import Callable
 from typing import cast
@@ -45,6 +46,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.is_closed = False
         self.on_change: Callable[[], None] | None = None
+        self._poll: select.poll | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -73,6 +75,18 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        socket = transport.get_extra_info("socket")
+        if socket is not None:
+            self._poll = select.poll()
+            self._poll.register(socket.fileno(), select.POLLIN)
+
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be read: no stray bytes and no close.
+
+        Asked before a kept connection serves again, for what came may not have been
+        seen by the event loop yet.
+        """
+        return self._poll is None or not self._poll.poll(0)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what is not HTTP ends the exchange.

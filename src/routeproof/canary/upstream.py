@@ -14,6 +14,8 @@ from routeproof.errors import ConfigError
 
 __all__ = ["Deadlines", "Exchange", "Headers", "Pool", "UpstreamError"]
 
+REST_S = 0.005
+
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
@@ -67,6 +69,8 @@ class Pool:
         url: ``http(s)://host:port`` with an optional base path, from configuration.
         deadlines: Limits of each exchange.
         tls: How an ``https`` upstream is verified; the system's authorities by default.
+        rest_s: How long a connection rests before it serves again: bytes that an
+            upstream sends unasked, after an answer, show up meanwhile and end it.
         max_connections: More exchanges than this wait for nothing: they are refused.
     """
 
@@ -74,8 +78,9 @@ class Pool:
     deadlines: Deadlines = field(default_factory=Deadlines)
     tls: ssl.SSLContext | None = None
     max_connections: int = 4096
+    rest_s: float = REST_S
     in_use: int = field(default=0, init=False)
-    _idle: list[Connection] = field(default_factory=list, init=False)
+    _idle: list[tuple[Connection, float]] = field(default_factory=list, init=False)
     _host: str = field(default="", init=False)
     _port: int = field(default=0, init=False)
     _tls: ssl.SSLContext | None = field(default=None, init=False)
@@ -111,10 +116,18 @@ class Pool:
                 is_before_first_byte=True,
             )
         self.in_use += 1
-        while self._idle:
-            kept = self._idle.pop()
-            if not kept.is_closed:
-                return kept
+        rested_s = asyncio.get_running_loop().time() - self.rest_s
+        at = len(self._idle)
+        while at:
+            at -= 1
+            kept, since_s = self._idle[at]
+            if kept.is_closed:
+                del self._idle[at]
+            elif since_s <= rested_s:
+                del self._idle[at]
+                if kept.is_quiet():
+                    return kept
+                kept.close()
         return None
 
     async def connect(self) -> Connection:
@@ -143,7 +156,8 @@ class Pool:
             connection.take()
             connection.resume()
             connection.is_serving = False
-            self._idle.append(connection)
+            now_s = asyncio.get_running_loop().time()
+            self._idle.append((connection, now_s))
         else:
             self.drop(connection)
 
@@ -156,7 +170,7 @@ class Pool:
     def close(self) -> None:
         """Drop all kept connections."""
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
 
     async def send(
         self, head: bytes, body: bytes, *, is_bodiless: bool = False
