@@ -1,14 +1,17 @@
 """Memory, stability and acceptance over their facts."""
 
+import numpy as np
 import pytest
 from builders import a_speculative_diff, with_
 from gate_cases import agreed, changed, check_of, evidence
 
 from routeproof.gates.acceptance import judge_acceptance
-from routeproof.gates.evidence import Acceptance, Stability
-from routeproof.gates.facts import Arms, MemoryRow, TrendRow
+from routeproof.gates.evidence import Acceptance, Speed, Stability
+from routeproof.gates.facts import Arms, LoadRow, MemoryRow, TrendRow
 from routeproof.gates.memory_stability import judge_memory_stability
 from routeproof.gates.result import Status
+from routeproof.gates.stability import with_capacity, with_power
+from routeproof.metrics.telemetry import Series
 from routeproof.proof.policy import AcceptanceSpec, MemorySpec, PerformanceSpec
 
 
@@ -74,6 +77,83 @@ def test_a_leak_fails_when_even_its_lower_limit_is_over():
     assert leak(5e6, 2e6, soak_s=None) is Status.INCONCLUSIVE
 
 
+def test_a_growth_nobody_agreed_on_stays_open_when_it_is_notable():
+    def status(low, baseline=0.0, soak_s=1800.0):
+        row = a_row(
+            per_hour=Arms(candidate=3e7, baseline=baseline),
+            per_hour_low=Arms(candidate=low),
+        )
+        return check_of(memory(memory=(row,), soak_s=soak_s), "leak")
+
+    assert status(2e7).status is Status.INCONCLUSIVE
+    assert status(2e7).required
+    assert status(5e6).status is Status.PASSED
+    assert status(2e7, baseline=2e7).status is Status.PASSED
+    assert not status(2e7, soak_s=None).required
+
+
+def normal_stops(candidate, baseline, n=500):
+    rows = [
+        {"arm": arm, "name": "normal_stops", "count": count, "of": n}
+        for arm, count in (("baseline", baseline), ("candidate", candidate))
+    ]
+    return check_of(memory(memory=(a_row(),), events=tuple(rows)), "normal_stops")
+
+
+def test_answers_that_end_abnormally_in_the_soak_fail_when_there_are_more():
+    assert normal_stops(470, 499).status is Status.FAILED
+    assert normal_stops(497, 499).status is Status.PASSED
+    assert normal_stops(440, 440).status is Status.PASSED
+    assert normal_stops(498, 499).candidate == pytest.approx(0.996)
+
+
+def preempted(candidate, baseline, requests=400):
+    loads = tuple(
+        LoadRow(arm=arm, phase="soak", level="c8", requests=requests)
+        for arm in ("baseline", "candidate")
+    )
+    row = MemoryRow(
+        name="preemptions",
+        unit="count",
+        peak=Arms(baseline=baseline, candidate=candidate),
+    )
+    found = with_(
+        evidence(),
+        agreed=agreed(),
+        stability=Stability(has_telemetry=True, memory=(a_row(), row)),
+        speed=Speed(loads=loads),
+    )
+    return check_of(judge_memory_stability(found), "preemptions").status
+
+
+def test_preemptions_fail_when_the_candidate_has_more_of_them():
+    assert preempted(40.0, 0.0) is Status.FAILED
+    assert preempted(40.0, 38.0) is Status.PASSED
+    assert preempted(2.0, 0.0) is Status.PASSED
+    assert preempted(0.0, 90.0) is Status.PASSED
+
+
+def test_a_capacity_that_is_stated_and_not_sampled_counts():
+    rows = with_capacity((), Arms(baseline=1000.0, candidate=600.0))
+    limit = MemorySpec(kv_capacity_ratio_min=0.8)
+    assert memory(limit, memory=(a_row(), *rows)).status is Status.FAILED
+    sampled = (a_row("kv_capacity_tokens", 10.0, 10.0),)
+    assert with_capacity(sampled, Arms(baseline=1.0)) == sampled
+
+
+def test_the_power_of_all_devices_is_one_series():
+    at = np.array([0.0, 1.0])
+    seen = with_power(
+        {
+            ("candidate", "device0_power_w"): Series(at, np.array([100.0, 200.0])),
+            ("candidate", "device1_power_w"): Series(at, np.array([50.0, 60.0])),
+            ("baseline", "process_rss_bytes"): Series(at, np.array([1.0, 1.0])),
+        }
+    )
+    assert seen["candidate", "power_w"].values.tolist() == [150.0, 260.0]
+    assert ("baseline", "power_w") not in seen
+
+
 def test_kv_blocks_that_stay_in_use_are_a_leak():
     row = a_row(
         "kv_used_share", 0.6, 0.6, after_drain=Arms(baseline=0.0, candidate=0.4)
@@ -127,6 +207,8 @@ def test_latency_that_rises_over_the_soak_fails_unless_the_baseline_rises_too():
     assert memory(memory=(a_row(),), trends=rising).status is Status.FAILED
     both = (a_trend("candidate", 0.5), a_trend("baseline", 0.4))
     assert memory(memory=(a_row(),), trends=both).status is Status.PASSED
+    check = check_of(memory(memory=(a_row(),), trends=both), "trend[request_latency]")
+    assert (check.kind, check.baseline, check.candidate) == ("value", 0.4, 0.5)
     falling = (a_trend("candidate", -0.5), a_trend("baseline", 0.0))
     assert memory(memory=(a_row(),), trends=falling).status is Status.PASSED
 

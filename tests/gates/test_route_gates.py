@@ -4,6 +4,7 @@ import pytest
 from builders import a_route_diff, a_speculative_diff, an_inventory, with_
 from gate_cases import agreed, changed, check_of, evidence
 
+from routeproof.gates.facts import ReusedRow
 from routeproof.gates.inventory import judge_inventory
 from routeproof.gates.parity import judge_parity
 from routeproof.gates.result import Status
@@ -91,6 +92,39 @@ def test_a_warmer_cache_on_one_arm_is_unfair():
     found = judge_parity(changed(evidence(), "speed", cached_share=shares))
     assert found.status is Status.FAILED
     assert "cache" in found.reason
+
+
+def test_a_cache_warmed_by_the_control_is_no_broken_parity():
+    shares = {"baseline": 0.4, "candidate": 0.1}
+    speed = dict(cached_share=shares, is_warmed_by_control=True)
+    found = judge_parity(changed(evidence(), "speed", **speed))
+    assert found.status is Status.PASSED
+    check = next(c for c in found.checks if c.name == "same_cache")
+    assert check.status is Status.INCONCLUSIVE
+    assert "add a `latency` stage" in check.reason
+
+
+def reused(again=16, differs=0, before=48, before_differs=0):
+    row = ReusedRow(
+        run_id="r",
+        measured="yesterday",
+        requests=112,
+        again=again,
+        again_differs=differs,
+        before=before,
+        before_differs=before_differs,
+    )
+    return judge_parity(with_(evidence(), reused=row))
+
+
+def test_a_reused_baseline_must_still_answer_the_same():
+    assert reused().status is Status.PASSED
+    drifted = reused(differs=5)
+    assert drifted.status is Status.FAILED
+    assert "parity_broken" in drifted.flags
+    assert reused(differs=5, before_differs=16).status is Status.PASSED
+    assert reused(again=0).status is Status.INCONCLUSIVE
+    assert reused(differs=2, before=0).status is Status.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from routeproof.jobs.plan_shapes import ProofPlan, QuestionPlan
+    from routeproof.jobs.plan_shapes import Bounds, ProofPlan, QuestionPlan
 
 
 def plan_lines(planned: ProofPlan) -> Iterator[str]:
@@ -41,6 +41,8 @@ def _answer(question: QuestionPlan) -> str:
     if question.answer == "cannot_decide":
         known = "" if finest is None else f"; finest it could certify: {finest:.1%}"
         return f"no{known}"
+    if question.kind == "graded":
+        return f"if scores hardly differ; {question.needs[0].units} if they do"
     up_to = question.decides_up_to_flips or 0.0
     more = next(n for n in question.needs if n.flips > up_to)
     return f"up to {up_to:.0%} flips; {more.units} for {more.flips:.0%}"
@@ -75,19 +77,29 @@ def _stages(planned: ProofPlan) -> Iterator[str]:
 
 
 def _early(planned: ProofPlan) -> Iterator[str]:
-    if not planned.until_decided:
+    if not planned.bounds:
         return
-    first = planned.until_decided[0]
-    yield (
-        f"--until-decided at {first.tolerance:.1%}: floor {first.floor}, "
-        f"ceiling {first.ceiling} cases"
-    )
+    asked = "as asked" if planned.stops_early else "if you ask for it"
+    yield f"--until-decided ({asked}): a question is settled between floor and ceiling"
+    for bounds in planned.bounds:
+        yield (
+            f"  {bounds.question:<36} floor {bounds.floor}, ceiling {bounds.ceiling}; "
+            f"{_earliest(bounds)}"
+        )
     for stop in planned.until_decided:
         yield (
             f"  {stop.route:<28} uses {stop.used_share:>4.0%}, "
             f"certified {stop.certified_share:>4.0%}, harmed {stop.harmed_share:>4.0%}"
         )
     yield ""
+
+
+def _earliest(bounds: Bounds) -> str:
+    if bounds.earliest > bounds.ceiling:
+        return f"cannot be certified that way: {bounds.earliest} are needed"
+    if bounds.earliest == bounds.ceiling:
+        return "certified with all of them at the earliest"
+    return f"certified after {bounds.earliest} without a flip"
 
 
 def _duration(minutes: float) -> str:

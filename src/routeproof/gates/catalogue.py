@@ -90,9 +90,18 @@ CHECKS: tuple[Asked, ...] = (
     ),
     Asked(
         "parity",
+        "same_baseline",
+        "does a baseline whose answers were taken over still give the same ones?",
+        "answers asked again differ more often than the noise of the earlier run "
+        "explains: no verdict is given",
+        "nothing could be asked again to compare (no control, or sampled answers); not "
+        "asked where nothing was taken over",
+    ),
+    Asked(
+        "parity",
         "same_cache",
         "did prompt caches do the same share of the work in what is timed?",
-        "the shares differ by more than 10 points",
+        "the shares differ by more than 10 points in a stage that is timed",
         "not asked where an engine does not tell cached tokens",
     ),
     Asked(
@@ -125,6 +134,20 @@ CHECKS: tuple[Asked, ...] = (
     ),
     Asked(
         "acceptance",
+        "acceptance_factor",
+        "does a pass yield more than one token, for sure?",
+        "never",
+        "its interval reaches down to 1",
+    ),
+    Asked(
+        "acceptance",
+        "step_factor",
+        "does a drafting pass take less longer than it yields?",
+        "never",
+        "the upper limit of the step ratio is not below the tokens per pass",
+    ),
+    Asked(
+        "acceptance",
         "break_even",
         "does a pass yield more tokens than it costs plain passes?",
         "never (the latency gate judges the speed)",
@@ -143,6 +166,21 @@ CHECKS: tuple[Asked, ...] = (
         "is the draft as good under load?",
         "intervals of the lowest and the top load do not meet, and 10 % are lost",
         "never",
+    ),
+    Asked(
+        "acceptance",
+        "recovers_after_load",
+        "is it as good as before once the load is gone (a ramp up and down)?",
+        "as above, between the first and the last time at the lowest load",
+        "never",
+    ),
+    Asked(
+        "acceptance",
+        "drift",
+        "is acceptance what it was in the stored reference of the same workload?",
+        "tokens per pass or acceptance rate fell by more than `fall_max_share` and by "
+        "more than 3 standard errors, overall or in a class",
+        "the reference was made on another workload",
     ),
     Asked(
         "acceptance",
@@ -267,7 +305,8 @@ CHECKS: tuple[Asked, ...] = (
         "leak",
         "does memory grow over the soak?",
         "the lower limit of the slope is above `leak_bytes_per_hour_max`",
-        "the slope is above it and its interval is not, or there was no soak",
+        "the slope is above it and its interval is not, or there was no soak; without an "
+        "agreed limit, a shown growth of 1 % of the peak an hour beyond the baseline's",
     ),
     Asked(
         "memory_stability",
@@ -290,6 +329,14 @@ CHECKS: tuple[Asked, ...] = (
         "does it stay up?",
         "one crash or restart of the candidate; one stuck stream more than on the "
         "baseline. The others are shown, and judged by `no_errors`",
+        "never",
+    ),
+    Asked(
+        "memory_stability",
+        "normal_stops",
+        "do answers of the soak end by themselves?",
+        "abnormal ends are more frequent than on the baseline, significantly and by 2 "
+        "points",
         "never",
     ),
     Asked(

@@ -75,6 +75,8 @@ class Speed(_Part, frozen=True, kw_only=True):
     ``matched_length``: the paired ratio of request latency among pairs of equal
     output length. ``prefill_share``: share of request latency before the first
     token on the baseline. ``median_output_tokens``: of the baseline.
+    ``is_warmed_by_control``: only a quality stage ran, and its times are void because
+    the control filled the baseline's prompt cache.
     """
 
     latencies: tuple[LatencyRow, ...] = ()
@@ -85,6 +87,7 @@ class Speed(_Part, frozen=True, kw_only=True):
     prefill_share: float | None = None
     median_output_tokens: float | None = None
     cached_share: dict[str, float | None] = {}
+    is_warmed_by_control: bool = False
 
 
 class Acceptance(_Part, frozen=True, kw_only=True):

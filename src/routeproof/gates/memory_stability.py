@@ -3,16 +3,15 @@
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import MemoryRow
 from routeproof.gates.fold import gate_result
+from routeproof.gates.leaks import PEAKS, absent, leak_checks
 from routeproof.gates.result import Check, Flag, GateResult, Status
 from routeproof.gates.staying_up import (
     event_checks,
+    normal_stop_checks,
     preemption_checks,
     trend_checks,
 )
 from routeproof.gates.trends import TRENDED
-
-PEAKS = ("device_memory_bytes", "process_rss_bytes", "memory_bytes")
-"""Series whose peak counts as memory, the most telling first."""
 
 DRAINED = 0.05
 """Share of the KV cache that may still be in use after the last request."""
@@ -30,11 +29,11 @@ def judge_memory_stability(evidence: Evidence) -> GateResult:
     memory = [
         *_peak(rows, limits.peak_bytes_ratio_max),
         *_capacity(rows, limits.kv_capacity_ratio_min),
-        *_leak(rows, limits.leak_bytes_per_hour_max, stability.soak_s),
+        *leak_checks(rows, limits.leak_bytes_per_hour_max, stability.soak_s),
         *_drained(rows.get("kv_used_share")),
         *preemption_checks(rows.get("preemptions"), evidence),
     ]
-    events = event_checks(evidence)
+    events = [*event_checks(evidence), *normal_stop_checks(evidence)]
     trends = [
         check for metric in TRENDED for check in trend_checks(evidence, only=metric)
     ]
@@ -63,22 +62,15 @@ def _no_telemetry() -> Check:
 def _peak(rows: dict[str, MemoryRow], limit: float | None) -> list[Check]:
     row = next((rows[name] for name in PEAKS if name in rows), None)
     if row is None:
-        return _absent("peak_memory", limit)
+        return absent("peak_memory", limit)
     return [_ratio("peak_memory", row, limit, is_most=True)]
 
 
 def _capacity(rows: dict[str, MemoryRow], limit: float | None) -> list[Check]:
     row = rows.get("kv_capacity_tokens")
     if row is None:
-        return _absent("kv_capacity", limit)
+        return absent("kv_capacity", limit)
     return [_ratio("kv_capacity", row, limit, is_most=False)]
-
-
-def _absent(name: str, limit: float | None) -> list[Check]:
-    if limit is None:
-        return []
-    reason = f"a limit of {limit:g} is agreed, and nothing was sampled to hold it to"
-    return [Check(name=name, status=Status.NOT_MEASURED, reason=reason, limit=limit)]
 
 
 def _ratio(name: str, row: MemoryRow, limit: float | None, *, is_most: bool) -> Check:
@@ -109,39 +101,6 @@ def _ratio(name: str, row: MemoryRow, limit: float | None, *, is_most: bool) -> 
         n=None if row.samples.candidate is None else int(row.samples.candidate),
         required=ratio is not None or limit is not None,
     )
-
-
-def _leak(
-    rows: dict[str, MemoryRow], limit: float | None, soak_s: float | None
-) -> list[Check]:
-    row = next((rows[name] for name in PEAKS if name in rows), None)
-    if row is None or row.per_hour.candidate is None:
-        return _absent("leak", limit)
-    slope, low = row.per_hour.candidate, row.per_hour_low.candidate
-    shown = f"{row.name} grows by {slope:.3g} bytes an hour"
-    if soak_s is None:
-        status, reason = Status.INCONCLUSIVE, f"{shown}, without a soak to trust it"
-    elif limit is None:
-        status, reason = Status.PASSED, f"{shown}; no limit is agreed"
-    elif low is not None and low > limit:
-        status, reason = Status.FAILED, f"{shown}, more than the {limit:.3g} agreed"
-    elif slope > limit:
-        status, reason = Status.INCONCLUSIVE, f"{shown}, perhaps over {limit:.3g}"
-    else:
-        status, reason = Status.PASSED, f"{shown}, inside the {limit:.3g} agreed"
-    return [
-        Check(
-            name="leak",
-            status=status,
-            reason=reason,
-            kind="value",
-            unit="bytes/h",
-            baseline=row.per_hour.baseline,
-            candidate=slope,
-            limit=limit,
-            required=limit is not None,
-        )
-    ]
 
 
 def _drained(row: MemoryRow | None) -> list[Check]:

@@ -1,13 +1,11 @@
 """Gate 2: are the two routes, and what was sent to them, comparable?"""
 
-from routeproof.gates.evidence import Evidence
+from routeproof.gates.evidence import Evidence, Speed
 from routeproof.gates.facts import ReusedRow
 from routeproof.gates.fold import gate_result
+from routeproof.gates.measure_speed import CACHED_SHARE_TOLERANCE
 from routeproof.gates.more_often import more_often
 from routeproof.gates.result import Check, Flag, GateResult, Status
-
-CACHED_SHARE_TOLERANCE = 0.1
-"""Arms whose shares of cached prompt tokens differ by more did different work."""
 
 
 def judge_parity(evidence: Evidence) -> GateResult:
@@ -28,7 +26,7 @@ def judge_parity(evidence: Evidence) -> GateResult:
         _same_workload(evidence.workload_matches),
         _interleaved(evidence.is_interleaved),
         _control(evidence.has_control),
-        *_same_cache(evidence.speed.cached_share),
+        *_same_cache(evidence.speed),
         *_same_baseline(evidence.reused, evidence.agreed.policy.alpha),
     ]
     failed = {check.name for check in checks if check.status is Status.FAILED}
@@ -127,18 +125,30 @@ def _same_baseline(reused: ReusedRow | None, alpha: float) -> list[Check]:
     ]
 
 
-def _same_cache(cached_share: dict[str, float | None]) -> list[Check]:
-    baseline, candidate = cached_share.get("baseline"), cached_share.get("candidate")
+def _same_cache(speed: Speed) -> list[Check]:
+    shares = speed.cached_share
+    baseline, candidate = shares.get("baseline"), shares.get("candidate")
     if baseline is None or candidate is None:
         return []
     difference = candidate - baseline
     is_close = abs(difference) <= CACHED_SHARE_TOLERANCE
+    status = Status.PASSED if is_close else Status.FAILED
+    reason = (
+        f"prompt tokens from cache: {baseline:.0%} on the baseline, {candidate:.0%} on "
+        "the candidate"
+    )
+    if speed.is_warmed_by_control:
+        status = Status.INCONCLUSIVE
+        reason += (
+            "; the control filled the baseline's cache, so no time of the quality stage "
+            "is judged: add a `latency` stage"
+        )
     return [
         Check(
             name="same_cache",
-            status=Status.PASSED if is_close else Status.FAILED,
-            reason=f"prompt tokens from cache: {baseline:.0%} on the baseline, "
-            f"{candidate:.0%} on the candidate",
+            status=status,
+            reason=reason,
+            required=not speed.is_warmed_by_control,
             kind="difference",
             unit="1",
             baseline=baseline,

@@ -1,6 +1,9 @@
 """From telemetry and outcomes to memory, events and trends."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from routeproof.gates.evidence import Stability
 from routeproof.gates.facts import Arms, MemoryRow, Row
@@ -28,6 +31,12 @@ GAUGES: dict[str, str] = {
 COUNTERS: dict[str, str] = {"preemptions_total": "preemptions"}
 """Series shown by their growth over the run."""
 
+NORMAL_STOPS = "normal_stops"
+"""Event row that counts answers of the soak that ended by themselves."""
+
+UNKNOWN = Arms()
+_DEVICE_POWER = re.compile(r"device\d+_power_w")
+
 SOAK_WARM_IN = 0.2
 """Share of the soak left out before its slope: caches fill, pools grow."""
 
@@ -41,18 +50,61 @@ def measure_stability(
     manifest: Manifest,
     *,
     alpha: float = 0.05,
+    capacity_tokens: Arms = UNKNOWN,
 ) -> Stability:
-    """What broke, what grew, and when."""
-    samples = series_of(telemetry)
+    """What broke, what grew, and when.
+
+    Args:
+        requests: Every request of the run.
+        telemetry: Samples as stored.
+        manifest: For what became of launched engines.
+        alpha: One-sided error rate of slopes.
+        capacity_tokens: KV capacity as the engines stated it when they were read back,
+            for those that do not export it as a metric.
+    """
+    samples = with_power(series_of(telemetry))
     soak = soak_window_s(requests)
     return Stability(
-        memory=memory_rows(samples, soak, alpha),
+        memory=with_capacity(memory_rows(samples, soak, alpha), capacity_tokens),
         trends=trend_rows(requests),
         events=(*event_rows(requests), *engine_events(samples, manifest)),
         timeline=time_bins(requests),
         soak_s=None if soak is None else soak[1] - soak[0],
         has_telemetry=any(name in GAUGES for _, name in samples),
     )
+
+
+def with_power(samples: Samples) -> Samples:
+    """The samples with the power of all devices together as ``power_w`` of each arm."""
+    found = dict(samples)
+    for arm in ARMS:
+        devices = [
+            series
+            for (of, name), series in samples.items()
+            if of == arm and _DEVICE_POWER.fullmatch(name)
+        ]
+        if not devices or (arm, "power_w") in samples:
+            continue
+        at_s, place = np.unique(
+            np.concatenate([each.at_s for each in devices]), return_inverse=True
+        )
+        values = np.concatenate([each.values for each in devices])
+        found[arm, "power_w"] = Series(at_s, np.bincount(place, values))
+    return found
+
+
+def with_capacity(
+    rows: tuple[MemoryRow, ...], capacity_tokens: Arms
+) -> tuple[MemoryRow, ...]:
+    """The rows with a KV capacity that was stated and not sampled."""
+    name = "kv_capacity_tokens"
+    known = (capacity_tokens.baseline, capacity_tokens.candidate)
+    if any(row.name == name for row in rows) or known == (None, None):
+        return rows
+    stated = MemoryRow(
+        name=name, unit=GAUGES[name], peak=capacity_tokens, source="inventory"
+    )
+    return (*rows, stated)
 
 
 def soak_window_s(requests: Requests) -> tuple[float, float] | None:
@@ -135,6 +187,8 @@ def event_rows(requests: Requests) -> tuple[Row, ...]:
         "connection_errors": outcome.equal("connection_error"),
         "cut_short": outcome.equal("cut_short"),
     }
+    normal = requests.served() & ~outcome.equal("truncated")
+    soak = requests.at(phase="soak")
     rows: list[Row] = []
     for arm in ARMS:
         of_arm = requests.at(arm=arm)
@@ -143,6 +197,16 @@ def event_rows(requests: Requests) -> tuple[Row, ...]:
                 {"arm": arm, "name": name, "count": int((kind & of_arm).sum())}
                 for name, kind in kinds.items()
             ]
+        in_soak = of_arm & soak
+        if in_soak.any():
+            rows.append(
+                {
+                    "arm": arm,
+                    "name": NORMAL_STOPS,
+                    "count": int((normal & in_soak).sum()),
+                    "of": int(in_soak.sum()),
+                }
+            )
     return tuple(rows)
 
 

@@ -4,7 +4,9 @@ from scipy.special import bdtr
 
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import MemoryRow, TrendRow
+from routeproof.gates.more_often import more_often
 from routeproof.gates.result import Check, Status
+from routeproof.gates.stability import NORMAL_STOPS
 from routeproof.metrics.table import METRICS
 
 BREAKS = frozenset({"crashes", "restarts"})
@@ -15,6 +17,9 @@ HANGS = frozenset({"stuck_streams"})
 
 WORSE_TREND = 0.2
 """Change over the soak, as a share, from which a trend fails the gate."""
+
+MORE_ABNORMAL = 0.02
+"""Share of abnormal ends beyond the baseline's from which the gate fails."""
 
 MORE_PREEMPTIONS = 0.01
 """Preemptions per request beyond the baseline's from which the gate fails."""
@@ -61,7 +66,7 @@ def event_checks(evidence: Evidence) -> list[Check]:
         if isinstance(value, int | float):
             counts[(str(row["name"]), str(row["arm"]))] = float(value)
     checks = []
-    for name in sorted({name for name, _ in counts}):
+    for name in sorted({name for name, _ in counts} - {NORMAL_STOPS}):
         candidate = counts.get((name, "candidate"))
         if candidate is None:
             continue
@@ -82,6 +87,44 @@ def event_checks(evidence: Evidence) -> list[Check]:
             )
         )
     return checks
+
+
+def normal_stop_checks(evidence: Evidence) -> list[Check]:
+    """Whether as many answers of the soak end by themselves as on the baseline.
+
+    Fails when abnormal ends (errors, cut or truncated answers) are more frequent on the
+    candidate, significantly and by ``MORE_ABNORMAL``.
+    """
+    seen = {
+        str(row["arm"]): (int(row["count"] or 0), int(row["of"] or 0))
+        for row in evidence.stability.events
+        if row["name"] == NORMAL_STOPS
+    }
+    if "candidate" not in seen:
+        return []
+    stops, n = seen["candidate"]
+    base_stops, base_n = seen.get("baseline", (0, 0))
+    p = more_often(n - stops, n, base_n - base_stops, base_n)
+    share = stops / n
+    base = base_stops / base_n if base_n else None
+    is_worse = base is not None and base - share >= MORE_ABNORMAL
+    is_worse = is_worse and p <= evidence.agreed.policy.alpha
+    told = "unknown" if base is None else f"{base:.1%}"
+    return [
+        Check(
+            name="normal_stops",
+            status=Status.FAILED if is_worse else Status.PASSED,
+            reason=f"{share:.1%} of the candidate's answers in the soak ended by "
+            f"themselves, {told} of the baseline's",
+            kind="value",
+            unit="1",
+            baseline=base,
+            candidate=share,
+            p_value=p,
+            n=n,
+            required=False,
+        )
+    ]
 
 
 def _worsening(row: TrendRow) -> float:
@@ -110,10 +153,11 @@ def trend_checks(evidence: Evidence, *, only: str) -> list[Check]:
                 name=f"trend[{metric}]",
                 status=Status.FAILED if worse else Status.PASSED,
                 reason=f"{metric} changes by {row.change_share:+.0%} over the soak",
-                kind="ratio",
-                baseline=row.first,
-                candidate=row.last,
-                estimate=row.change_share,
+                kind="value",
+                unit="1",
+                baseline=None if base is None else base.change_share,
+                candidate=row.change_share,
+                limit=WORSE_TREND,
                 p_value=row.p_value,
                 n=row.n,
                 required=False,

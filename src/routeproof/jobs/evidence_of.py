@@ -1,8 +1,5 @@
 """From a gathered run to the evidence that the gates judge."""
 
-from collections.abc import Mapping
-from typing import Literal
-
 import msgspec
 import numpy as np
 
@@ -15,49 +12,27 @@ from routeproof.gates.comparable import (
     validity_rows,
     workload_matches,
 )
-from routeproof.gates.evidence import Agreed, Evidence, Quality
-from routeproof.gates.facts import ReusedRow
-from routeproof.gates.facts import Row
-from routeproof.gates.in_order import Order
-from routeproof.gates.lengths import length_rows
+from routeproof.gates.evidence import Agreed, Evidence
+from routeproof.gates.facts import Arms, ReusedRow
 from routeproof.gates.load import Load
 from routeproof.gates.measure_acceptance import measure_acceptance
 from routeproof.gates.measure_quality import (
-    UNDER_LOAD,
-    Answers,
-    confusion,
-    headline_pairs,
     quality_phase,
-    quality_rows,
 )
 from routeproof.gates.measure_speed import measure_speed
-from routeproof.gates.outcomes import guard_rows, outcome_counts, outcome_rows
 from routeproof.gates.questions import questions
 from routeproof.gates.slices import CaseFacts, case_facts
 from routeproof.gates.stability import measure_stability
-from routeproof.jobs.answer_texts import AnswerText, answer_texts
-from routeproof.jobs.flips import (
-    At,
-    Differing,
-    differing,
-    equality,
-    flip_keys,
-    flip_rows,
-    flips,
-)
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.pass_rates import with_pass_rates
+from routeproof.jobs.quality_of import order_of, quality_of
 from routeproof.jobs.reuse import NOTE as REUSE_NOTE
 from routeproof.jobs.reuse import Reused
-from routeproof.jobs.repeats import repeat_rows
-from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
 from routeproof.jobs.sandbox_notes import sandbox_note
-from routeproof.jobs.token_places import sampler_of, token_row
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import ScoreTable, score_table
 from routeproof.metrics.telemetry import series_of
 from routeproof.proof.proof import Proof
-from routeproof.proof.workload import WorkloadSpec
 from routeproof.records.columns import Bools
 from routeproof.routes.inventory import RouteDiff
 from routeproof.routes.parity import parity_problems
@@ -90,13 +65,17 @@ def evidence_of(run: Gathered) -> Evidence:
         ),
         has_control=has_control(requests),
         validity=validity_rows(run.manifest.health),
-        quality=_quality(run, table, agreed, facts),
+        quality=quality_of(run, table, (agreed, facts, routes)),
         speed=measure_speed(load),
         acceptance=measure_acceptance(
             load, routes, run.cases, facts, series_of(run.telemetry)
         ),
         stability=measure_stability(
-            requests, run.telemetry, run.manifest, alpha=agreed.policy.alpha
+            requests,
+            run.telemetry,
+            run.manifest,
+            alpha=agreed.policy.alpha,
+            capacity_tokens=_stated_capacity(routes),
         ),
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
@@ -129,6 +108,18 @@ def _stopped(run: Gathered, agreed: Agreed) -> tuple[str, ...]:
             saved = f"{planned - sent} of {planned} cases have not been sent"
         return (f"{how}: {saved}",)
     return (f"{how}, and all {planned} were sent",)
+
+
+def _stated_capacity(routes: RouteDiff | None) -> Arms:
+    """KV capacity in tokens as each engine stated it when it was read back."""
+    if routes is None:
+        return Arms()
+    name = "observed.kv_capacity_tokens"
+    found = {}
+    for arm in ("baseline", "candidate"):
+        told = getattr(routes, arm).value(name)
+        found[arm] = float(told) if told is not None and told.isdecimal() else None
+    return Arms(**found)
 
 
 def _reused(run: Gathered, agreed: Agreed) -> ReusedRow | None:
@@ -208,118 +199,6 @@ def _maturity(proof: Proof | None, routes: RouteDiff | None) -> str | None:
         if engine is not None:
             return engine.maturity
     return None if routes is None else routes.candidate.value("engine.maturity")
-
-
-def _quality(
-    run: Gathered, table: ScoreTable | None, agreed: Agreed, facts: CaseFacts
-) -> Quality:
-    requests = run.requests
-    phase = quality_phase(requests)
-    alpha = agreed.policy.alpha
-    greedy = _greedy(run, phase, agreed)
-    common = Quality(
-        rows=tuple(outcome_rows(requests, phase, alpha)) if table is None else (),
-        lengths=length_rows(requests, phase),
-        outcomes=outcome_counts(requests),
-        guard=guard_rows(requests, phase, alpha),
-        repeats=() if run.proof is None else repeat_rows(requests, run.proof.workload),
-    )
-    keys = [key for each in greedy for pair in each.keys for key in pair]
-    trials = _trials(run, phase, agreed)
-    keys += [] if trials is None else trials.every_key()
-    if table is None:
-        texts = answer_texts(run.folder, keys)
-        return _with_texts(run, common, greedy, trials, texts)
-    seed = run.proof.workload.seed if run.proof else 0
-    answers = Answers(
-        table=table,
-        requests=requests,
-        facts=facts,
-        agreed=agreed,
-        seed=seed,
-        order=order_of(run, agreed),
-    )
-    changed = flip_rows(headline_pairs(answers))
-    texts = answer_texts(run.folder, [*keys, *flip_keys(table, changed)])
-    found = _with_texts(run, common, greedy, trials, texts)
-    return msgspec.structs.replace(
-        found,
-        rows=quality_rows(answers),
-        flips=flips(table, changed, texts, {case.id: case for case in run.cases}),
-        flips_total=changed.total,
-        confusion=confusion(answers),
-        judges=run.judges,
-    )
-
-
-def order_of(run: Gathered, agreed: Agreed) -> Order | None:
-    """The order of the draw, in a run that stops as soon as it is decided."""
-    spec = agreed.policy.until_decided
-    if spec is None or quality_phase(run.requests) != "quality":
-        return None
-    return Order.of(spec, run.cases, run.requests, trials=agreed.trials)
-
-
-def _trials(run: Gathered, phase: str, agreed: Agreed) -> Trials | None:
-    """Sampled answers: of all cases, or of those with a temperature of their own.
-
-    A case with a seed of its own is left out: its trials are no draws.
-    """
-    only = {
-        case.id
-        for case in run.cases
-        if "seed" not in case.parameters
-        and (case.parameters.get("temperature", agreed.temperature) or 0) > 0
-    }
-    is_all = agreed.temperature > 0 and len(only) == len(run.cases)
-    if not is_all and not only:
-        return None
-    return sampled_trials(run.requests, phase, only=None if is_all else only)
-
-
-def _sampled(
-    run: Gathered, trials: Trials, texts: Mapping[float, AnswerText]
-) -> tuple[Row, ...]:
-    """Tests of sampled answers, and of their tokens where probabilities are known."""
-    workload = WorkloadSpec() if run.proof is None else run.proof.workload
-    alpha = agreed_of(run.proof).policy.alpha
-    rows = sampled_rows(trials, texts, seed=workload.seed, alpha=alpha)
-    cases = {case.id: case for case in run.cases}
-    samplers = [sampler_of(cases.get(c), workload.sampling) for c in trials.cases]
-    tokens = token_row(trials.keys, samplers, texts, alpha=alpha, seed=workload.seed)
-    return rows if tokens is None else (*rows, tokens)
-
-
-def _with_texts(
-    run: Gathered,
-    quality: Quality,
-    greedy: list[Differing],
-    trials: Trials | None,
-    texts: Mapping[float, AnswerText],
-) -> Quality:
-    rows = [equality(each, texts) for each in greedy]
-    return msgspec.structs.replace(
-        quality,
-        equality=tuple(row for row in rows if not row.level),
-        equality_under_load=tuple(row for row in rows if row.level),
-        sampled=() if trials is None else _sampled(run, trials, texts),
-    )
-
-
-def _greedy(run: Gathered, phase: str, agreed: Agreed) -> list[Differing]:
-    """Greedy texts of the judged phase, and of every level of load."""
-    if agreed.temperature > 0:
-        return []
-    arms: tuple[Literal["candidate", "control"], ...] = ("candidate", "control")
-    sampled = {c.id for c in run.cases if (c.parameters.get("temperature") or 0) > 0}
-    places = [(At(phase), arm) for arm in arms]
-    # Cold prompts carry a mark of their own for the control: its texts are others.
-    is_cold = run.proof is not None and run.proof.workload.load.cache == "cold"
-    for stage, level in run.requests.levels():
-        if stage in UNDER_LOAD and stage != phase:
-            places += [(At(stage, level), arm) for arm in arms[: 1 if is_cold else 2]]
-    found = (differing(run.requests, at, arm, sampled=sampled) for at, arm in places)
-    return [each for each in found if each is not None]
 
 
 def facts_of(run: Gathered) -> CaseFacts:

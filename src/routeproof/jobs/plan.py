@@ -13,9 +13,16 @@ from routeproof.jobs.plan_costs import (
     measured_cost,
     stage_costs,
 )
-from routeproof.jobs.plan_questions import FLIPS, pairs_of, question_plan
+from routeproof.jobs.plan_questions import (
+    FLIPS,
+    bounds_of,
+    pairs_of,
+    question_plan,
+)
 from routeproof.jobs.plan_shapes import EarlyStop, ProofPlan, TolerancePrice
+from routeproof.jobs.run_options import Options, with_options
 from routeproof.proof.file import load_proof
+from routeproof.proof.policy import UntilDecidedSpec
 from routeproof.proof.proof import Proof
 from routeproof.runs.plan import build_plan
 from routeproof.stats.until_decided import StoppingRule, simulate
@@ -27,8 +34,6 @@ GRADED_SD = 0.15
 """Standard deviation assumed of a graded score's difference between the arms."""
 _ARMS = 3
 _PATHS = 200
-FLOOR = 50
-"""Fewest cases before ``--until-decided`` may stop."""
 
 
 def plan(
@@ -39,6 +44,7 @@ def plan(
     answer_tokens: float | None = None,
     tokens_per_s: float | None = None,
     graded_sd: float = GRADED_SD,
+    options: Options | None = None,
 ) -> ProofPlan:
     """Plan a proof: cases, trials, tokens and minutes per tolerance.
 
@@ -49,6 +55,7 @@ def plan(
         answer_tokens: Output tokens of an answer, where no run tells.
         tokens_per_s: Output tokens per second of one stream, where no run tells.
         graded_sd: Standard deviation assumed of graded differences.
+        options: Those ``qualify`` would get: stopping early, a soak.
 
     Raises:
         ConfigError: The proof or the workload is wrong.
@@ -56,6 +63,7 @@ def plan(
     """
     if isinstance(proof, Path):
         base, proof = proof.parent, load_proof(proof)
+    proof = with_options(proof, options or Options())
     cases = load_cases(proof.workload, base)
     agreed = agreed_of(proof)
     cost = None if like is None else measured_cost(like)
@@ -80,6 +88,8 @@ def plan(
         stages=stages,
         cost=cost,
         until_decided=_early(asked, len(cases), agreed),
+        bounds=tuple(bounds_of(q, cases, agreed) for q in asked if q.tolerance > 0),
+        stops_early=agreed.policy.until_decided is not None,
         graded_sd=graded_sd,
         notes=tuple(notes),
     )
@@ -121,11 +131,12 @@ def _early(
 ) -> tuple[EarlyStop, ...]:
     """The stopping rule on the question over the whole workload, if there is one."""
     whole = [q for q in asked if not q.slice and q.tolerance > 0]
-    if not whole or agreed.trials > 1 or ceiling < FLOOR:
+    floor = (agreed.policy.until_decided or UntilDecidedSpec()).floor
+    if not whole or agreed.trials > 1 or ceiling < floor:
         return ()
     tolerance = min(q.tolerance for q in whole)
     rule = StoppingRule(
-        tolerance=tolerance, alpha=agreed.policy.alpha, floor=FLOOR, ceiling=ceiling
+        tolerance=tolerance, alpha=agreed.policy.alpha, floor=floor, ceiling=ceiling
     )
     stops = []
     for route, (losses, gains) in _ROUTES.items():
@@ -134,7 +145,7 @@ def _early(
             EarlyStop(
                 route=route,
                 tolerance=tolerance,
-                floor=FLOOR,
+                floor=floor,
                 ceiling=ceiling,
                 used_share=float(seen.used.mean()) / ceiling,
                 certified_share=float(seen.certified.mean()),

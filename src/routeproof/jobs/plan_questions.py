@@ -7,8 +7,10 @@ from typing import Literal
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.questions import HEADLINE, Question
 from routeproof.gates.slices import case_facts
-from routeproof.jobs.plan_shapes import Need, QuestionPlan
+from routeproof.jobs.plan_shapes import Bounds, Need, QuestionPlan
+from routeproof.proof.policy import UntilDecidedSpec
 from routeproof.scorers.table import SCORERS
+from routeproof.stats.in_order import early_minimum
 from routeproof.stats.mean_bounds import betting_minimum
 from routeproof.stats.planner import (
     Spread,
@@ -17,6 +19,7 @@ from routeproof.stats.planner import (
     pairs_needed,
     zero_flip_minimum,
 )
+from routeproof.stats.until_decided import StoppingRule
 from routeproof.workloads.case import Case
 
 FLIPS = (0.0, 0.01, 0.02, 0.05)
@@ -103,8 +106,11 @@ def question_plan(
         enough = [need.flips for need in needs if need.units <= units]
         up_to = max(enough, default=None)
         finest = {f"{f:g}": _finest(units, f, needed) for f in FLIPS} if units else {}
-        if units < minimum or up_to is None:
+        if units < minimum:
             answer = "cannot_decide"
+        elif up_to is None:
+            # The betting bound certifies a mean from the minimum on if nothing differs.
+            answer, up_to = "only_if_few_flips", 0.0
         elif up_to < FLIPS[-1]:
             answer = "only_if_few_flips"
     return QuestionPlan(
@@ -118,6 +124,29 @@ def question_plan(
         finest=finest,
         answer=answer,
         decides_up_to_flips=up_to,
+    )
+
+
+def bounds_of(question: Question, cases: Sequence[Case], agreed: Agreed) -> Bounds:
+    """Floor, earliest certificate and ceiling of a question that may stop early."""
+    chosen = _cases_of(question, cases)
+    units = len({case.cluster or case.id for case in chosen})
+    spec = agreed.policy.until_decided or UntilDecidedSpec()
+    floor = max(spec.floor, question.pairs_required or 0)
+    rule = StoppingRule(
+        tolerance=question.tolerance,
+        alpha=agreed.policy.alpha,
+        floor=min(floor, max(units, 1)),
+        ceiling=max(units, 1),
+        early_share=spec.early_share,
+        early_harm_share=spec.early_harm_share,
+    )
+    return Bounds(
+        question=question.name,
+        tolerance=question.tolerance,
+        floor=rule.floor,
+        earliest=early_minimum(rule),
+        ceiling=units,
     )
 
 

@@ -74,11 +74,30 @@ class EarlyStop(_Part, frozen=True, kw_only=True):
     harmed_share: float
 
 
+class Bounds(_Part, frozen=True, kw_only=True):
+    """How few and how many units a required question takes with ``--until-decided``.
+
+    Attributes:
+        floor: Fewest units before it may be settled.
+        earliest: Units after which a route without a flip is certified; more than the
+            ceiling where the workload cannot certify it at all that way.
+        ceiling: Units the workload has for it.
+    """
+
+    question: str
+    tolerance: float
+    floor: int
+    earliest: int
+    ceiling: int
+
+
 class ProofPlan(_Part, frozen=True, kw_only=True):
     """The plan of a proof: what it needs, what it costs, what it could decide.
 
     Attributes:
         graded_sd: Spread assumed for graded scores.
+        bounds: Of ``--until-decided``, question by question.
+        stops_early: Whether the proof or the call asks for it.
     """
 
     cases: int
@@ -90,5 +109,7 @@ class ProofPlan(_Part, frozen=True, kw_only=True):
     stages: tuple[StageCost, ...]
     cost: RequestCost
     until_decided: tuple[EarlyStop, ...]
+    bounds: tuple[Bounds, ...] = ()
+    stops_early: bool = False
     graded_sd: float
     notes: tuple[str, ...] = ()

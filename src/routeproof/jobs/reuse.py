@@ -166,10 +166,8 @@ def _other_route(before: Inventory, now: Inventory) -> list[str]:
         names = sorted({f.name for f in (*before.fields, *now.fields)})
         changed = [n for n in names if before.value(n) != now.value(n)]
         what = changed[0] if changed else "its digest"
-        return [
-            f"the baseline is another route: {what} was "
-            f"{before.value(what) or 'not known'} and is {now.value(what) or 'not known'}"
-        ]
+        old, new = (each.value(what) or "not known" for each in (before, now))
+        return [f"the baseline is another route: {what} was {old} and is {new}"]
     unknown = [name for name in MUST_BE_KNOWN if now.value(name) is None]
     if unknown:
         return [
