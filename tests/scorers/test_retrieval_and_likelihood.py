@@ -182,6 +182,17 @@ def test_a_likelihood_that_cannot_be_read_is_unscored(tokens):
     assert likelihood(tokens).class_ == "unscored"
 
 
+def test_tokens_that_are_parts_of_a_character_count_to_it():
+    # As vLLM echoes them: the bytes of a character show with its last token.
+    tokens = [["\ufffd", None, []], ["", -9.0, []], ["今", -1.0, []]]
+    tokens += [["", -2.0, []], ["天", -0.5, []], ["", -3.0, []], ["早", -0.1, []]]
+    tokens += [["\n", -4.0, []]]
+    case = a_case(reference="天早", prompt="今天早")
+    answer = an_answer(text="今天早\n", logprobs=json.dumps(tokens))
+    found = SCORERS["reference_likelihood"].of(case, answer)
+    assert log(found.value) == pytest.approx((-2.0 - 0.5 - 3.0 - 0.1) / 4)
+
+
 def test_perplexity_alone_is_refused_with_the_reason():
     assert "alone cannot show" in secondary_only(["reference_likelihood"])
     assert secondary_only(["reference_likelihood", "numeric"]) is None

@@ -50,7 +50,9 @@ def reference_likelihood(case: Case, answer: ScoredAnswer) -> Score:
 
     The request must have been sent so that the engine echoes the prompt with its
     log-probabilities (completions with ``echo`` and ``logprobs``); the prompt ends in
-    the reference. A token that straddles the boundary counts to the reference.
+    the reference. A token that straddles the boundary counts to the reference, and so
+    does an empty one inside it: engines show the bytes of a character that spans
+    several tokens with the last of them.
     """
     wanted = reference(case, "reference_likelihood")
     if not isinstance(wanted, str) or not wanted:
@@ -64,7 +66,8 @@ def reference_likelihood(case: Case, answer: ScoredAnswer) -> Score:
         return unscored("the reference is not in the echoed text")
     inside, place = [], 0
     for token, logprob in tokens:
-        if place + len(token) > at and place < at + len(wanted) and token:
+        is_after_start = place + len(token) > at if token else place >= at
+        if is_after_start and place < at + len(wanted):
             inside.append(logprob)
         place += len(token)
     known = [value for value in inside if value is not None]
