@@ -19,7 +19,7 @@ from routeproof.canary.config import CanaryConfig, in_words, load_canary
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
-from routeproof.canary.serve import serving
+from routeproof.canary.serve import serving, settle
 from routeproof.canary.store import SqliteStore
 from routeproof.canary.weekly import DAY_S
 from routeproof.canary.weekly import weekly as weekly_of
@@ -44,6 +44,7 @@ def serve(path: Path, *, say: Callable[[str], None], engine: str = "openai") -> 
     config = load_canary(path)
     gateway = Gateway(config, engine=engine)
     admin = Admin(gateway, key_of(config))
+    settle()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(gateway, admin, say))
 
