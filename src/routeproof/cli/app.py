@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from routeproof import __version__
+from routeproof.cli.plugins import load_plugins
 from routeproof.cli.table import COMMANDS
 from routeproof.errors import RouteproofError
 
@@ -56,6 +57,7 @@ def app(debug: bool) -> None:
     """
     if debug:
         os.environ["ROUTEPROOF_DEBUG"] = "1"
+    load_plugins()
 
 
 def main() -> NoReturn:

@@ -45,8 +45,10 @@ class Proofs:
         Raises:
             RouteproofError: The proof is wrong, or could not be measured.
         """
+        from routeproof.cli.plugins import load_plugins
         from routeproof.jobs.qualify import qualify
 
+        load_plugins()
         path = (self._config.rootpath / proof).resolve()
         if path not in self._judged:
             folder = _free(self._runs / path.stem)

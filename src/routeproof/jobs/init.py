@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from routeproof.errors import ConfigError
+from routeproof.routes.fields import canonical, is_compared, same
 from routeproof.routes.read_back import ReadBack
 
 
@@ -29,17 +30,43 @@ class Choices:
     trials: int = 1
 
 
-CHANGES = (
-    "speculation",
-    "kv_cache",
-    "weights",
-    "engine",
-    "attention_backend",
-    "tokenizer",
-    "hardware",
-    "model",
-)
-"""Fields a newcomer is offered as what is being tested."""
+CHANGES: dict[str, str] = {
+    "speculation": "drafts that the target verifies (EAGLE, DFlash, MTP, n-gram)",
+    "kv_cache": "the number format of the KV cache",
+    "weights": "the number format of the weights (FP8, AWQ, Q4)",
+    "engine": "the engine or its version",
+    "attention_backend": "the attention kernels",
+    "tokenizer": "the tokenizer or the chat template",
+    "sampler_defaults": "what the server samples with when nobody asks",
+    "hardware": "the device, its number, its topology",
+    "model": "the model itself",
+}
+"""Fields a newcomer is offered as what is being tested, and what each stands for."""
+
+
+def differing(baseline: ReadBack, candidate: ReadBack) -> tuple[str, ...]:
+    """Fields of ``CHANGES`` that the two endpoints themselves report differently."""
+    pairs = {
+        name.split(".")[0]
+        for name in baseline.fields.keys() | candidate.fields.keys()
+        if is_compared(name)
+        and not same(
+            name,
+            baseline.fields.get(name, _absent(name)),
+            candidate.fields.get(name, _absent(name)),
+        )
+        and (_both(name, baseline, candidate) or name.startswith("speculation."))
+    }
+    return tuple(name for name in CHANGES if name in pairs)
+
+
+def _both(name: str, baseline: ReadBack, candidate: ReadBack) -> bool:
+    return name in baseline.fields and name in candidate.fields
+
+
+def _absent(name: str) -> str:
+    return "none" if name == "speculation.method" else ""
+
 
 _FILE = """\
 # A first proof, written by `routeproof init`. Everything below can be changed.
@@ -117,19 +144,44 @@ def init_proof(
     )
 
 
+_SAY = {
+    "revision": "pin it: a commit or digest of the weights",
+    "weights": "such as bf16, fp8, q4_0",
+    "kv_cache": "such as bf16, fp8_e4m3",
+    "context_limit_tokens": "such as 32768",
+    "attention_backend": "such as flash_attn",
+}
+"""Fields of a route that stand on a line of their own, and what to write there."""
+
+
 def _fields(found: ReadBack) -> str:
-    lines = [
-        "  # revision:                 # pin it: a commit or digest of the weights"
-    ]
-    lines.append(f"  engine: {{{_engine(found)}}}")
-    for name in ("weights", "kv_cache", "attention_backend"):
+    """What the endpoint says, and as comments what somebody has to say for it."""
+    lines = [f"  engine: {{{_engine(found)}}}"]
+    for name, such in _SAY.items():
         value = found.fields.get(name)
         lines.append(
-            f"  {name}: {_text(value)}"
-            if value
-            else f"  # {name}:                 # the endpoint cannot tell; please say"
+            f"  {name}: {_plain(name, value)}" if value else _missing(name, such)
         )
+    digest = found.fields.get("tokenizer.chat_template_digest")
+    if digest:
+        lines.append(f"  tokenizer: {{chat_template_digest: {_text(digest)}}}")
+    else:
+        lines.append(_missing("tokenizer", "{chat_template_digest: ...}"))
+    device = found.fields.get("hardware.device")
+    if device:
+        lines.append(f"  hardware: {{device: {_text(device)}}}")
+    else:
+        lines.append(_missing("hardware", "{device: cuda, count: 1}"))
     return "\n".join(lines) + "\n"
+
+
+def _missing(name: str, such: str) -> str:
+    return f"  # {name}:   # the endpoint cannot tell; please say, {such}"
+
+
+def _plain(name: str, value: str) -> str:
+    """A value in the spelling of proof files; a number stays a number."""
+    return value if value.isdecimal() else _text(canonical(name, value))
 
 
 def _engine(found: ReadBack) -> str:
@@ -142,21 +194,33 @@ def _changed(found: ReadBack, changes: tuple[str, ...]) -> str:
     lines = []
     for name in changes:
         if name == "speculation":
-            method = found.fields.get("speculation.method")
-            method = method if method and method != "none" else None
-            lines.append(
-                f"  speculation: {{method: {_text(method or 'ngram')}, "
-                "draft_tokens: 4}"
-                + ("" if method else "   # the endpoint cannot tell; please correct")
-            )
+            lines += _speculation(found)
         elif name == "engine":
             lines.append(f"  engine: {{{_engine(found)}}}")
         elif name == "model":
             lines.append(f"  model: {_text((found.models or ('?',))[0])}")
         else:
             value = found.fields.get(name)
-            lines.append(f"  {name}: {_text(value) if value else '?   # please say'}")
+            said = _plain(name, value) if value else "?   # please say"
+            lines.append(f"  {name}: {said}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _speculation(found: ReadBack) -> list[str]:
+    method = found.fields.get("speculation.method", "none")
+    guess = "" if method != "none" else "   # the endpoint cannot tell; please correct"
+    lines = [
+        "  speculation:",
+        f"    method: {_text(method if method != 'none' else 'ngram')}{guess}",
+        f"    draft_tokens: {found.fields.get('speculation.draft_tokens', '4')}",
+        "    placement: same_device   # or other_device",
+    ]
+    model = found.fields.get("speculation.draft.model")
+    if model:
+        revision = found.fields.get("speculation.draft.revision")
+        pin = f", revision: {_text(revision)}" if revision else ""
+        lines.append(f"    draft: {{model: {_text(model)}{pin}}}")
+    return lines
 
 
 def _text(value: str | None) -> str:

@@ -172,7 +172,7 @@ def bounds(interval: Interval | None, kind: str, unit: str) -> str:
 def estimate(check: Check) -> str:
     """What was measured, with the unit a difference needs: ``-0.4 pts``."""
     value = check.estimate
-    if value is None and check.candidate is not None:
+    if value is None and check.candidate is not None and check.kind != "ratio":
         return number(check.candidate, check.unit)
     if value is None:
         return "" if check.kind == "fact" else UNKNOWN

@@ -14,7 +14,7 @@ from routeproof.reports.tables import (
     of_rows,
     text_table,
 )
-from routeproof.routes.inventory import RouteDiff
+from routeproof.routes.inventory import Inventory, RouteDiff
 
 _OUTCOME_KEYS = ("phase", "outcome")
 _GUARD_COLUMNS = ("check", "baseline", "candidate", "p_value", "tripped", "reason")
@@ -25,7 +25,7 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
     evidence = judgement.evidence
     stability = evidence.stability
     return {
-        "routes": _inventory(evidence.routes),
+        "routes": _routes(evidence.routes),
         "quality": [
             *_equality(evidence.quality.equality),
             *_arms("How requests ended", evidence.quality.outcomes, _OUTCOME_KEYS),
@@ -61,9 +61,40 @@ def _arms(title: str, rows: Sequence[Row], keys: Sequence[str]) -> list[Titled]:
     return [Titled(title, by_arm(rows, keys))] if rows else []
 
 
-def _inventory(routes: RouteDiff | None) -> list[Titled]:
+PINNED = (
+    ("target", "model", ("revision",)),
+    ("draft", "speculation.draft.model", ("speculation.draft.revision",)),
+    ("tokenizer", "tokenizer.name", ("tokenizer.revision",)),
+    ("chat template", "tokenizer.chat_template_digest", ()),
+    ("engine", "engine.name", ("engine.version", "engine.commit", "engine.maturity")),
+)
+"""What a release names by version: label, field, and the fields that pin it."""
+
+
+def _routes(routes: RouteDiff | None) -> list[Titled]:
     if routes is None:
         return []
+    sides = (routes.baseline, routes.candidate)
+    pinned = [
+        (label, *(_pinned(side, name, pins) for side in sides))
+        for label, name, pins in PINNED
+        if any(side.value(each) for side in sides for each in (name, *pins))
+    ]
+    found = []
+    if pinned:
+        head = ("version of the", "baseline", "candidate")
+        found.append(Titled("Revisions", text_table(head, pinned)))
+    return [*found, _inventory(routes)]
+
+
+def _pinned(side: Inventory, name: str, pins: Sequence[str]) -> str:
+    """A name and what pins it: ``toy at 3f2a``; unknown where neither is known."""
+    values = [side.value(pin) for pin in pins]
+    pin = " ".join(value for value in values if value)
+    return " at ".join(x for x in (side.value(name), pin) if x) or figures.UNKNOWN
+
+
+def _inventory(routes: RouteDiff) -> Titled:
     baseline = {field.name: field for field in routes.baseline.fields}
     candidate = {field.name: field for field in routes.candidate.fields}
     rows = []
@@ -76,7 +107,7 @@ def _inventory(routes: RouteDiff | None) -> list[Titled]:
         known = [side.known.replace("_", " ") for side in sides if side is not None]
         rows.append((name, *values, ", ".join(dict.fromkeys(known))))
     head = ("field", "baseline", "candidate", "how it is known")
-    return [Titled("Every field of both routes", text_table(head, rows))]
+    return Titled("Every field of both routes", text_table(head, rows), is_folded=True)
 
 
 def _equality(rows: Sequence[EqualityRow]) -> list[Titled]:

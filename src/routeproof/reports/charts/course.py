@@ -37,12 +37,14 @@ def by_position(tables: Mapping[str, Sequence[Row]]) -> Figure | None:
         .encode(
             x=alt.X("position:O").title("drafted position").axis(labelAngle=0),
             y=alt.Y("rate:Q").title(None).axis(format="%").scale(domain=[0, 1]),
-            color=alt.Color("kind:N").scale(
+            color=alt.Color("kind:N")
+            .scale(
                 domain=kinds, range=["var(--candidate)", "var(--violet)"][: len(kinds)]
-            ),
-            strokeDash=alt.StrokeDash("kind:N").scale(
-                domain=kinds, range=[[1, 0], [5, 3]][: len(kinds)]
-            ),
+            )
+            .legend(symbolType="stroke"),
+            strokeDash=alt.StrokeDash("kind:N")
+            .scale(domain=kinds, range=[[1, 0], [5, 3]][: len(kinds)])
+            .legend(symbolType="stroke"),
             tooltip=hover("kind:N", "position:O", alt.Tooltip("rate:Q").format(".1%")),
         )
     )

@@ -11,8 +11,8 @@ from routeproof.reports.tables import Table
 
 _OUTPUTS = (
     ("output_tokens_per_s", "Throughput", "output tokens/s"),
-    ("goodput_per_s", "Goodput", "requests/s inside every SLO"),
-    ("correct_goodput_per_s", "Correct goodput", "requests/s inside the SLOs, correct"),
+    ("goodput_per_s", "Goodput", "requests/s in every SLO"),
+    ("correct_goodput_per_s", "Correct goodput", "correct requests/s in the SLOs"),
 )
 
 

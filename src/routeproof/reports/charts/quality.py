@@ -109,7 +109,7 @@ def _forest_chart(rows: Sequence[Row]) -> Any:
         y=alt.Y("question:N").sort(order).title(None).axis(ticks=False, domain=False),
         tooltip=hover(*_HOVER),
     )
-    title = "difference in points (left: candidate worse)"
+    title = "points (left: worse)"
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(
         color="var(--strong-line)", strokeWidth=1.5
     )

@@ -125,7 +125,7 @@ def _percentiles(metric: str, rows: Sequence[LatencyRow]) -> Figure:
     base = alt.Chart(rows_of(points)).encode(
         y=alt.Y("percentile:N").title(None).sort(None),
         yOffset=alt.YOffset("arm:N").sort(["baseline", "candidate", "control"]),
-        color=arm_colour(arms).legend(None),
+        color=arm_colour(arms),
         tooltip=hover("arm:N", "percentile:N", "value:Q", "low:Q", "high:Q"),
     )
     chart = base.mark_rule(strokeWidth=2.5, opacity=0.6).encode(

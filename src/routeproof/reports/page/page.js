@@ -13,12 +13,19 @@
     defaultStyle: false,
     tooltip: { disableDefaultStyle: true },
   };
+  const narrow = {
+    legend: { columns: 2 },
+    axis: { labelLimit: 130, tickCount: 4 },
+  };
   const drawn = new Set();
   const draw = (place) => {
     if (drawn.has(place) || !place.offsetWidth) return;
     drawn.add(place);
     window
-      .vegaEmbed(place, specifications[place.dataset.chart], options)
+      .vegaEmbed(place, specifications[place.dataset.chart], {
+        ...options,
+        config: place.offsetWidth < 420 ? narrow : {},
+      })
       .catch((error) => {
         place.textContent = `This chart could not be drawn (${error.message}).`;
       });

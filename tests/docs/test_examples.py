@@ -1,0 +1,145 @@
+"""The examples do what their pages say they do."""
+
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from doc_blocks import EXAMPLES, blocks, run_in_shell
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("examples")]
+
+BUSY = "the client was the bottleneck"
+"""What a run on a machine with other work says; it gives no verdict then."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("examples")
+    shutil.copytree(EXAMPLES, folder / "examples")
+    return folder
+
+
+def follow(home, name, **environment):
+    """Run the commands of an example's page; returns what they printed."""
+    page = home / "examples" / name / "README.md"
+    said = ""
+    for block in blocks_of(page):
+        done = run_in_shell(block.text, home, **environment)
+        assert done.returncode in {0, 1, 3}, f"{block}\n{done.stdout}{done.stderr}"
+        if done.returncode == 3:
+            assert BUSY in done.stdout + done.stderr, done.stdout + done.stderr
+        said += done.stdout
+    return said
+
+
+def blocks_of(page):
+    original = EXAMPLES / page.parent.name / "README.md"
+    return [b for b in blocks(original) if b.language == "bash" and not b.not_run]
+
+
+def judged(home, number):
+    return json.loads((home / "runs" / number / "judgement.json").read_text())
+
+
+def gate(judgement, name):
+    return next(g["status"] for g in judgement["gates"] if g["gate"] == name)
+
+
+def changed(judgement):
+    return [c["field"] for c in judgement["evidence"]["routes"]["changes"]]
+
+
+def decision_is(judgement, *expected):
+    """The verdict of the page, or none where the machine had no time to measure."""
+    verdict = judgement["verdict"]
+    if verdict["decision"] == "no_verdict":
+        assert any(BUSY in reason for reason in verdict["reasons"])
+    else:
+        assert verdict["decision"] in expected
+
+
+EXPECTED = {
+    "02-fp8-weights": (["weights"], "passed", ("pilot", "wait")),
+    "03-fp8-kv-cache": (["kv_cache"], "failed", ("avoid",)),
+    "05-engine-upgrade": (["engine.version"], "passed", ("avoid", "wait")),
+    "06-chat-template": (
+        ["tokenizer.chat_template", "tokenizer.chat_template_digest"],
+        "failed",
+        ("avoid",),
+    ),
+    "07-trace-replay": (["weights"], "passed", ("wait",)),
+    "08-ci-gate": (["weights"], "passed", ("pilot", "wait")),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_example_ends_as_its_page_says(home, name):
+    fields, correctness, decisions = EXPECTED[name]
+    follow(home, name)
+    judgement = judged(home, name[:2])
+    assert changed(judgement) == fields
+    assert gate(judgement, "inventory") == gate(judgement, "parity") == "passed"
+    assert gate(judgement, "correctness") == correctness
+    decision_is(judgement, *decisions)
+    if name == "08-ci-gate":
+        suites = ElementTree.parse(home / "runs" / "08" / "junit.xml").getroot()
+        assert len(suites) == 8
+
+
+def test_the_search_for_a_draft_length_has_a_row_for_each(home):
+    said = follow(home, "04-draft-length")
+    found = json.loads((home / "runs" / "04" / "tune.json").read_text())
+    assert [row["draft_tokens"] for row in found["rows"]] == [1, 3]
+    one, three = (row["tokens_per_pass"] for row in found["rows"])
+    assert three > one > 1.3
+    assert "at 1 streams" in said
+
+
+def test_the_canary_is_drilled(home, tmp_path):
+    folder = home / "examples" / "09-canary"
+    for path in (folder / "run.sh", folder / "canary.yaml"):
+        text = path.read_text()
+        for port, free in zip(("8000", "8001"), free_ports(2), strict=True):
+            text = text.replace(port, free)
+        path.write_text(text)
+    said = follow(home, "09-canary")
+    assert "evidence: " in said
+
+
+PORTS = {}
+
+
+def free_ports(count):
+    """Free ports, the same ones on every call."""
+    import socket
+
+    if not PORTS:
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+        PORTS["free"] = [str(each.getsockname()[1]) for each in sockets]
+        for each in sockets:
+            each.close()
+    return PORTS["free"]
+
+
+def test_a_scorer_of_ones_own_is_a_question_of_the_proof(home, tmp_path):
+    page = home / "examples" / "10-own-scorer"
+    there = tmp_path / "site"
+    install = f"python -m pip install -q --no-deps --no-build-isolation -t {there} ."
+    done = run_in_shell(install, page)
+    assert done.returncode == 0, done.stderr
+    done = run_in_shell(
+        "routeproof qualify proof.yaml --out ../../runs/10 --require wait",
+        page,
+        PYTHONPATH=str(there),
+    )
+    assert done.returncode in {0, 1, 3}, done.stderr
+    judgement = judged(home, "10")
+    correctness = next(g for g in judgement["gates"] if g["gate"] == "correctness")
+    assert "ticket" in {check["name"] for check in correctness["checks"]}
+
+
+def test_a_scorer_that_is_not_installed_is_named(home):
+    page = home / "examples" / "10-own-scorer"
+    done = run_in_shell("routeproof qualify proof.yaml --out ../../runs/none", page)
+    assert "ticket" in done.stderr
