@@ -10,8 +10,10 @@ import numpy as np
 
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.facts import JudgeRow
+from routeproof.gates.probed import Probed
 from routeproof.jobs.drill_evidence import with_drill
 from routeproof.jobs.judges import JUDGED, held_against, judged
+from routeproof.jobs.lossless_probe import stored_probes
 from routeproof.jobs.people import people_of
 from routeproof.jobs.sandbox_notes import keep_self_test
 from routeproof.metrics.degenerate import degenerate_column
@@ -61,6 +63,7 @@ class Gathered:
         scores: Of scorers, judges and people; ``None`` without cases.
         telemetry: Samples as stored; empty when none were taken.
         judges: Judge models and people, each with whether it can be believed.
+        probed: Small questions put to both routes; ``None`` when none were.
     """
 
     folder: RunFolder
@@ -72,6 +75,7 @@ class Gathered:
     scores: Scores | None
     telemetry: tuple[Records, ...]
     judges: tuple[JudgeRow, ...] = ()
+    probed: Probed | None = None
 
 
 def gather_run(path: Path) -> Gathered:
@@ -98,6 +102,7 @@ def gather_run(path: Path) -> Gathered:
         scores=scores,
         telemetry=tuple(folder.telemetry()),
         judges=judges,
+        probed=stored_probes(folder),
     )
 
 
@@ -165,13 +170,13 @@ def _reduced(
             **honoured_columns(part, asked),
         }
         yield Records(reduced.n, {**reduced.numbers, **further}, reduced.texts)
-        stages, groups = _stages(part)
+        stages, groups = stages_of(part)
         found = chunk_gaps(part, groups, len(stages))
         for stage, each in zip(stages, found, strict=True):
             gaps[stage] = gaps[stage].plus(each) if stage in gaps else each
 
 
-def _stages(part: Records) -> tuple[list[Stage], Codes]:
+def stages_of(part: Records) -> tuple[list[Stage], Codes]:
     """(arm, phase, level) of a part, and which one each request belongs to."""
     columns = [code(part.text(name)) for name in ("arm", "phase", "level")]
     cells = np.zeros(part.n, dtype=np.int64)

@@ -15,6 +15,7 @@ import uvloop
 from routeproof.engines.embedded import Progress as Download
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.result import Status
+from routeproof.jobs.acceptance_past import keep_reference
 from routeproof.jobs.agreed import check_questions
 from routeproof.jobs.drill_evidence import keep_drill
 from routeproof.jobs.engine_papers import deaths_noted, engine_facts, keep_answers
@@ -22,6 +23,7 @@ from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.evidence_of import agreed_of
 from routeproof.jobs.judge import judge
 from routeproof.jobs.judges import ask_judges
+from routeproof.jobs.lossless_probe import probe_routes
 from routeproof.jobs.reuse import NOTE as REUSE_NOTE
 from routeproof.jobs.reuse import Asking, reuse
 from routeproof.jobs.route_checks import RouteChecks, check_routes
@@ -125,6 +127,7 @@ class _Run:
         """Put proof and cases into the run folder."""
         folder.proof_path.write_bytes(proof_path.read_bytes())
         keep_drill(self.proof, proof_path.parent, folder.path)
+        keep_reference(self.proof, proof_path.parent, folder.path)
         write_cases(self.sent, folder.cases_path)
 
     @property
@@ -144,6 +147,9 @@ class _Run:
             self._note(folder, routes, plan, checks)
             self._reuse(folder, routes, plan)
             with deaths_noted(routes, folder):
+                if self.options.has_probes:
+                    self.listener.say("asking both routes the same small questions")
+                    await probe_routes(routes, folder)
                 await self._stages(plan, routes, folder)
         manifest = folder.read_manifest()
         folder.write_manifest(msgspec.structs.replace(manifest, finished=True))

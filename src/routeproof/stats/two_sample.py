@@ -70,7 +70,7 @@ def mmd_test(
     """
 
     def gram(answers: Sequence[Answer]) -> Gram:
-        return _hamming(_codes(answers, length))
+        return alikeness(answers, length)
 
     return _permuted(baseline, candidate, gram, permutations, seed)
 
@@ -176,6 +176,11 @@ def _statistics(
     labels[1:] = rng.permuted(labels[1:], axis=1)
     distance: NDArray[np.float64] = np.einsum("pi,pi->p", labels @ gram, labels)
     return distance
+
+
+def alikeness(answers: Sequence[Answer], length: int) -> Gram:
+    """Share of positions at which each two answers agree, shape ``(n, n)``."""
+    return _hamming(_codes(answers, length))
 
 
 def _codes(answers: Sequence[Answer], length: int) -> NDArray[np.int64]:
