@@ -280,6 +280,17 @@ CHECKS: tuple[Asked, ...] = (
         "never (that none is found proves none, and the reason says so)",
     ),
     Asked(
+        "correctness",
+        "probe[*]",
+        "small questions with one right answer, put to both routes before the run: is "
+        "the stream what the whole answer is, a warm answer what a cold one is, does "
+        "each sampling field do what it says, are log probabilities honest?",
+        "the candidate breaks what the baseline keeps: once where only a fault can, "
+        "significantly more often where texts may differ at near ties",
+        "in between (shown, not required); not asked where the baseline does not keep "
+        "it, or one of them refuses the field",
+    ),
+    Asked(
         "memory_stability",
         "telemetry",
         "was the engine sampled at all?",
