@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from acceptance_cases import everyone, requests
+from engines.early_exit import early_exit
 
 from routeproof.engines.adapters import adapter
 from routeproof.engines.embedded import fetch_embedded
@@ -15,6 +16,7 @@ from routeproof.engines.probe import metrics_page, probe
 from routeproof.engines.windows import window
 from routeproof.metrics.acceptance import AcceptanceCounts, derive
 from routeproof.metrics.acceptance_checks import identities, same_sums
+from routeproof.metrics.acceptance_profile import profile
 from routeproof.metrics.acceptance_sums import sum_counts
 from routeproof.metrics.acceptance_windows import OwnTraffic, counts_of_window
 from routeproof.proof.route import LaunchSpec, RouteSpec
@@ -23,19 +25,27 @@ from routeproof.routes.inventory import take_inventory
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 NGRAM = ("--spec-type", "ngram-simple", "--spec-ngram-simple-size-n", "3")
-DRAFT = ("--spec-type", "draft-simple", "-md", "{model}", "--spec-draft-n-max", "4")
+DRAFT = ("--spec-type", "draft-simple", "-md", "{draft}", "--spec-draft-n-max", "4")
+SELF = ("--spec-type", "draft-simple", "-md", "{model}", "--spec-draft-n-max", "4")
 
 
 @pytest.mark.parametrize(
-    ("flags", "draft_tokens", "method"),
+    ("flags", "draft_tokens", "method", "rates"),
     [
-        ((*NGRAM, "--spec-ngram-simple-size-m", "8"), 8, "ngram-simple"),
-        (DRAFT, 4, "draft_model"),
+        ((*NGRAM, "--spec-ngram-simple-size-m", "8"), 8, "ngram-simple", (0.0, 1.0)),
+        (DRAFT, 4, "draft_model", (0.0, 0.9)),
+        (SELF, 4, "draft_model", (0.9, 1.0)),
     ],
-    ids=["ngram", "draft"],
+    ids=["ngram", "draft", "self-draft"],
 )
-def test_sums_over_requests_equal_the_counters(tmp_path, flags, draft_tokens, method):
+def test_sums_over_requests_equal_the_counters(
+    tmp_path, flags, draft_tokens, method, rates
+):
+    """The draft is the target's first 20 of 30 layers; the self-draft all of it."""
     files = fetch_embedded()
+    draft = tmp_path / "draft.gguf"
+    if "{draft}" in flags:
+        early_exit(files.model, draft, 20)
     spec = LaunchSpec(
         command=(
             *(str(files.server), "-m", "{model}", "-a", "m", "--port", "{port}"),
@@ -44,7 +54,11 @@ def test_sums_over_requests_equal_the_counters(tmp_path, flags, draft_tokens, me
         )
     )
     details, tokens, deltas, found = asyncio.run(
-        served(spec, str(files.model), tmp_path / "engine.log")
+        served(
+            spec,
+            {"model": str(files.model), "draft": str(draft)},
+            tmp_path / "engine.log",
+        )
     )
     inventory = take_inventory(RouteSpec(launch=spec), found)
     assert inventory.value("speculation.method") == method
@@ -58,12 +72,15 @@ def test_sums_over_requests_equal_the_counters(tmp_path, flags, draft_tokens, me
     assert {i.name.split(".")[1] for i in checks} >= {"drafted", "accepted"}
     assert [i for i in (*checks, *identities(counted)) if not i.holds] == []
     assert derive(counted).tokens_per_pass >= 1.0
+    assert rates[0] <= derive(counted).acceptance_rate <= rates[1]
+    made = profile(records, everyone(records), like=like)
+    assert made.derived.acceptance_rate == derive(counted).acceptance_rate
+    # The counters know the positions, the requests do not.
+    assert len(derive(counted).marginal) <= draft_tokens
 
 
-async def served(spec: LaunchSpec, model: str, log: Path):
-    async with launch(
-        spec, name="candidate", log_path=log, fill={"model": model}
-    ) as up:
+async def served(spec: LaunchSpec, fill: dict[str, str], log: Path):
+    async with launch(spec, name="candidate", log_path=log, fill=fill) as up:
         endpoint = Endpoint(up.endpoint_url)
         chosen = adapter((await probe(endpoint, model="m")).engine)
         before = chosen.counters(await metrics_page(endpoint, chosen) or "", 0.0)

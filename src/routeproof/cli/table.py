@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "review": Entry("review", "Let people judge sampled answers, blind."),
     "load": Entry("load", "Load one endpoint and measure it."),
     "worker": Entry("worker", "Send one shard of a plan."),
+    "acceptance": Entry("acceptance", "Show what drafts were worth, and its drift."),
     "tune": Entry("tune", "Search the draft length that serves best."),
     "monitor": Entry("monitor", "Watch the acceptance of a live engine."),
     "import": Entry("import_", "Turn public data sets and results into cases."),

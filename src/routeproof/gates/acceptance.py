@@ -1,9 +1,13 @@
 """Gate 3: does the draft earn its keep?"""
 
+import re
+from collections.abc import Mapping
+
 from routeproof.gates.correctness import tripped
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.facts import Row
 from routeproof.gates.fold import gate_result
+from routeproof.gates.measure_acceptance import NO_DRIFT
 from routeproof.gates.result import Check, GateResult, Status
 from routeproof.gates.staying_up import trend_checks
 
@@ -39,7 +43,8 @@ def judge_acceptance(evidence: Evidence) -> GateResult:
         *_identities(evidence),
         *_natural(evidence),
         *floor_checks,
-        *_break_even(evidence),
+        *_factors(evidence),
+        *_drift(evidence),
         *_collapsed(evidence),
         *_load_decay(evidence),
         *trend_checks(evidence, only="acceptance_rate"),
@@ -125,25 +130,88 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _break_even(evidence: Evidence) -> list[Check]:
-    """Tokens per pass against what a pass costs: the speed in two factors."""
+def _factors(evidence: Evidence) -> list[Check]:
+    """The speed in two factors, and what they come to: each with its interval."""
     overall = evidence.acceptance.overall
-    tokens, overhead = (
-        overall.get("tokens_per_pass"),
-        overall.get("break_even_tokens_per_pass"),
-    )
-    if tokens is None or overhead is None or overhead <= 0:
+    tokens, ratio = overall.get("tokens_per_pass"), overall.get("step_ratio")
+    if tokens is None or ratio is None or ratio <= 0:
         return []
+    low = overall.get("tokens_per_pass_low")
+    high = overall.get("step_ratio_high")
+    speed, speed_low = overall.get("decode_speed"), overall.get("decode_speed_low")
+    shown = _between(overall, "decode_speed")
+    gains = speed is not None and speed >= 1
+    sure = " for sure" if speed_low is not None and speed_low > 1 else ""
+    verb = f"decodes {shown} times as fast{sure if gains else ''}"
     return [
+        _factor(
+            "acceptance_factor",
+            f"a pass yields {_between(overall, 'tokens_per_pass')} tokens",
+            tokens,
+            is_good=low is not None and low > 1,
+        ),
+        _factor(
+            "step_factor",
+            f"a pass takes {_between(overall, 'step_ratio')} times as long as one of "
+            "the baseline",
+            ratio,
+            is_good=high is not None and high < tokens,
+        ),
         Check(
             name="break_even",
-            status=Status.PASSED if tokens >= overhead else Status.INCONCLUSIVE,
-            reason=f"a pass yields {tokens:.2f} tokens and costs {overhead:.2f} plain "
-            f"ones: {tokens / overhead:.2f} times the decode speed",
+            status=Status.PASSED if tokens >= ratio else Status.INCONCLUSIVE,
+            reason=f"a pass yields {tokens:.2f} tokens and costs {ratio:.2f} plain "
+            f"ones: the candidate {verb}",
             kind="value",
             candidate=tokens,
-            limit=overhead,
+            limit=ratio,
             required=False,
+        ),
+    ]
+
+
+def _factor(name: str, reason: str, value: float, *, is_good: bool) -> Check:
+    return Check(
+        name=name,
+        status=Status.PASSED if is_good else Status.INCONCLUSIVE,
+        reason=reason,
+        kind="value",
+        candidate=value,
+        required=False,
+    )
+
+
+def _between(overall: Mapping[str, float | None], name: str) -> str:
+    value = overall.get(name)
+    low, high = overall.get(f"{name}_low"), overall.get(f"{name}_high")
+    if value is None:
+        return "an unknown number of"
+    if low is None or high is None:
+        return f"{value:.2f}"
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _drift(evidence: Evidence) -> list[Check]:
+    """Acceptance against the stored reference of the same workload."""
+    if evidence.agreed.performance.acceptance.reference is None:
+        return []
+    rows = evidence.acceptance.tables.get("drift", ())
+    if not rows:
+        why = [n for n in evidence.acceptance.notes if n.startswith(NO_DRIFT)]
+        reason = why[0] if why else f"{NO_DRIFT}: the reference was not kept"
+        return [Check(name="drift", status=Status.NOT_MEASURED, reason=reason)]
+    fell = [row for row in rows if row["fell"]]
+    shown = fell or [row for row in rows if row["where"] == "overall"]
+    told = "; ".join(
+        f"{str(row['metric']).replace('_', ' ')} {_cell(row, 'then') or 0:.3g} -> "
+        f"{_cell(row, 'now') or 0:.3g} ({row['where']})"
+        for row in shown
+    )
+    return [
+        Check(
+            name="drift",
+            status=Status.FAILED if fell else Status.PASSED,
+            reason=f"below the reference: {told}" if fell else f"as it was: {told}",
         )
     ]
 
@@ -184,6 +252,7 @@ def _collapsed(evidence: Evidence) -> list[Check]:
 
 
 def _load_decay(evidence: Evidence) -> list[Check]:
+    """Under the top load, and back at a load that was there before."""
     rows = [
         row
         for row in evidence.acceptance.tables.get("by_load", ())
@@ -191,27 +260,41 @@ def _load_decay(evidence: Evidence) -> list[Check]:
     ]
     if len(rows) < 2:
         return []
-    first, last = rows[0], rows[-1]
-    before, after = _cell(first, "tokens_per_pass"), _cell(last, "tokens_per_pass")
-    low, high = _cell(first, "tokens_per_pass_low"), _cell(last, "tokens_per_pass_high")
-    if before is None or after is None:
-        return []
+    first, top = rows[0], max(rows, key=_level)
+    checks = [_decays("holds_under_load", first, top)]
+    again = [row for row in rows if str(row["load"]).startswith(f"{first['load']}, ")]
+    checks += [_decays("recovers_after_load", first, again[-1])] if again else []
+    return [check for check in checks if check is not None]
+
+
+def _level(row: Row) -> float:
+    """The load of a row; ``sweep c16, time 2`` is 16."""
+    found = re.search(r"[0-9.]+", str(row["load"]))
+    return float(found[0]) if found else 0.0
+
+
+def _decays(name: str, first: Row, later: Row) -> Check | None:
+    before, after = _cell(first, "tokens_per_pass"), _cell(later, "tokens_per_pass")
+    low, high = (
+        _cell(first, "tokens_per_pass_low"),
+        _cell(later, "tokens_per_pass_high"),
+    )
+    if before is None or after is None or first is later:
+        return None
     sure = low is not None and high is not None and high < low
     decays = sure and after < LOAD_DECAY * before
-    return [
-        Check(
-            name="holds_under_load",
-            status=Status.FAILED if decays else Status.PASSED,
-            reason=f"{before:.2f} tokens per pass at {first['load']}, {after:.2f} at "
-            f"{last['load']}",
-            kind="ratio",
-            baseline=before,
-            candidate=after,
-            estimate=after / before,
-            limit=LOAD_DECAY,
-            required=False,
-        )
-    ]
+    return Check(
+        name=name,
+        status=Status.FAILED if decays else Status.PASSED,
+        reason=f"{before:.2f} tokens per pass at {first['load']}, {after:.2f} at "
+        f"{later['load']}",
+        kind="ratio",
+        baseline=before,
+        candidate=after,
+        estimate=after / before,
+        limit=LOAD_DECAY,
+        required=False,
+    )
 
 
 def _cell(row: Row, name: str) -> float | None:

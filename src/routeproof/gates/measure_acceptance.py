@@ -1,35 +1,36 @@
 """From counts of speculation to what the acceptance gate judges."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from routeproof.gates.acceptance_factors import speed_factors
+from routeproof.gates.acceptance_reference import drift_rows, reference_from
+from routeproof.gates.acceptance_slices import splits
 from routeproof.gates.evidence import Acceptance
 from routeproof.gates.facts import Row
 from routeproof.gates.load import Load
 from routeproof.gates.slices import CaseFacts
 from routeproof.metrics.acceptance import (
     AcceptanceCounts,
-    break_even_tokens_per_pass,
     derive,
     topology_of,
 )
 from routeproof.metrics.acceptance_checks import checked, identities, speculates
+from routeproof.metrics.acceptance_drift import Reference
 from routeproof.metrics.acceptance_profile import (
     Profile,
     Slice,
     by_position,
-    length_slice,
+    output_position_rows,
     profile,
-    repetition_slice,
     slice_rows,
-    time_slice,
 )
 from routeproof.metrics.acceptance_requests import (
     all_passes,
     decode_tokens,
     estimate,
-    step_time,
 )
 from routeproof.metrics.acceptance_tells import (
     dispersion,
@@ -37,7 +38,6 @@ from routeproof.metrics.acceptance_tells import (
     why_refused,
 )
 from routeproof.metrics.acceptance_windows import OwnTraffic, counts_of_window
-from routeproof.metrics.pairs import pair_arms
 from routeproof.metrics.requests import Requests
 from routeproof.metrics.telemetry import Series
 from routeproof.records.columns import Bools
@@ -46,6 +46,22 @@ from routeproof.workloads.case import Case
 
 Samples = Mapping[tuple[str, str], Series]
 
+NO_DRIFT = "cannot be held against its reference"
+"""How the note begins that says why there are no rows of ``drift``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Acceptance of an earlier run, and the workload of this one.
+
+    Attributes:
+        fall_max_share: Relative fall that is let pass.
+    """
+
+    reference: Reference
+    workload: str
+    fall_max_share: float = 0.05
+
 
 def measure_acceptance(
     load: Load,
@@ -53,34 +69,60 @@ def measure_acceptance(
     cases: Sequence[Case],
     facts: CaseFacts,
     samples: Samples,
+    *,
+    past: Past | None = None,
 ) -> Acceptance:
     """Acceptance of the candidate: overall, by position, by slice.
 
     Counts per request are preferred; without them the engine's counters over the
     run, and then there is no slice.
+
+    Args:
+        load: The run.
+        routes: What differs between the routes.
+        cases: As sent.
+        facts: Their slices.
+        samples: Telemetry.
+        past: What it must not fall behind.
     """
     if routes is not None and not routes.is_speculative:
         return Acceptance()
-    requests, like = load.requests, _like(routes)
-    keep = requests.at(arm="candidate") & requests.served() & ~_aside(requests)
+    requests, like = load.requests, like_of(routes)
+    keep = own_requests(requests)
     case = requests.label("case_id").codes.astype(np.int64)
     found = profile(requests, keep, like=like, unit=case, seed=load.seed)
     if found.counts.source == "none":
         return _from_counters(samples, requests, like)
-    overall = found.overall() | _totals(found.counts) | _step(load, like.draft_tokens)
+    overall = found.overall() | _totals(found.counts)
+    tables = {
+        "by_position": tuple(found.by_position),
+        **_sliced(load, like, keep, splits(requests, keep, facts)),
+    }
+    along = output_position_rows(requests, keep)
+    if len(along) > 1:
+        tables["by_output_position"] = tuple(along)
+    notes = _notes(found)
+    if past is not None:
+        now = reference_from(requests, keep, facts, like=like, workload=past.workload)
+        rows, problem = drift_rows(past.reference, now, tolerance=past.fall_max_share)
+        tables["drift"] = rows
+        notes = notes if problem is None else (*notes, f"{NO_DRIFT}: {problem}")
     return Acceptance(
-        overall=overall,
-        tables={
-            "by_position": tuple(found.by_position),
-            **_sliced(load, like, keep, _splits(requests, keep, facts)),
-        },
+        overall=overall | speed_factors(load, like.draft_tokens),
+        tables={name: rows for name, rows in tables.items() if rows},
         identities={each.name: each.holds for each in found.identities},
         source=found.counts.source,
         is_synthetic=found.counts.mode == "synthetic",
         refused=why_refused(cases),
         looks_forced=_looks_forced(requests, keep),
-        notes=_notes(found),
+        notes=notes,
     )
+
+
+def own_requests(requests: Requests) -> Bools:
+    """Served requests of the candidate whose acceptance counts: no warm-up."""
+    aside = requests.at(phase="warmup") | requests.at(phase="probe")
+    return requests.at(arm="candidate") & requests.served() & ~aside
 
 
 def _looks_forced(requests: Requests, keep: Bools) -> bool:
@@ -94,7 +136,8 @@ def _notes(found: Profile) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*found.counts.reasons, *broken)))
 
 
-def _like(routes: RouteDiff | None) -> AcceptanceCounts:
+def like_of(routes: RouteDiff | None) -> AcceptanceCounts:
+    """Engine, method, draft length and shape of the candidate."""
     candidate = None if routes is None else routes.candidate
     if candidate is None:
         return AcceptanceCounts()
@@ -111,10 +154,6 @@ def _like(routes: RouteDiff | None) -> AcceptanceCounts:
 
 def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
-
-
-def _aside(requests: Requests) -> Bools:
-    return requests.at(phase="warmup") | requests.at(phase="probe")
 
 
 def _from_counters(
@@ -162,65 +201,6 @@ def _totals(counts: AcceptanceCounts) -> dict[str, float | None]:
     names = ("requests", "spec_passes", "plain_passes", "drafted", "accepted")
     values = {name: getattr(counts, name) for name in names}
     return {k: None if v is None else float(v) for k, v in values.items()}
-
-
-def _step(load: Load, draft_tokens: int | None) -> dict[str, float | None]:
-    """What a pass costs, as a multiple of a plain one, from paired requests.
-
-    ``decode speed = tokens per pass / step ratio``: with fewer tokens per pass than
-    the ratio the draft costs more than it saves.
-    """
-    requests = load.requests
-    with_draft = step_time(requests, speculates=True, draft_tokens=draft_tokens)
-    plain = step_time(requests, speculates=False)
-    above = below = 0.0
-    for phase in dict.fromkeys(phase for phase, _ in requests.levels()):
-        if phase in ("warmup", "probe"):
-            continue
-        pairs = pair_arms(requests, phase=phase, other="candidate")
-        known = plain.known[pairs.left] & with_draft.known[pairs.right]
-        above += float(with_draft.values[pairs.right][known].sum())
-        below += float(plain.values[pairs.left][known].sum())
-    if below <= 0 or above <= 0:
-        return {"step_ratio": None, "break_even_tokens_per_pass": None}
-    ratio = above / below
-    return {
-        "step_ratio": ratio,
-        "break_even_tokens_per_pass": break_even_tokens_per_pass(ratio - 1),
-    }
-
-
-def _splits(requests: Requests, keep: Bools, facts: CaseFacts) -> dict[str, Slice]:
-    case = requests.label("case_id").codes.astype(np.int64)
-    at = requests.number("intended_s")
-    soak = requests.at(phase="soak")
-    return {
-        **{tag: _by_tag(requests, facts, tag) for tag in ("class", "structured")},
-        "prompt_length": length_slice(requests.number("prompt_tokens")),
-        "output_length": length_slice(requests.number("output_tokens")),
-        "load": _by_load(requests),
-        "uptime": time_slice(at, keep & soak if soak.any() else keep),
-        "repetition": repetition_slice(case, at, keep),
-    }
-
-
-def _by_tag(requests: Requests, facts: CaseFacts, tag: str) -> Slice:
-    case = requests.label("case_id")
-    values = [facts.tags.get(name, {}).get(tag) for name in case.names]
-    names = tuple(sorted({value for value in values if value is not None}))
-    place = {name: i for i, name in enumerate(names)}
-    codes = [-1 if value is None else place[value] for value in values]
-    return Slice(np.array([*codes, -1], dtype=np.int64)[case.codes], names)
-
-
-def _by_load(requests: Requests) -> Slice:
-    codes = np.full(requests.n, -1, dtype=np.int64)
-    names: list[str] = []
-    for phase, level in requests.levels():
-        if phase in ("latency", "sweep", "soak"):
-            codes[requests.at(phase=phase, level=level)] = len(names)
-            names.append(f"{phase} {level}")
-    return Slice(codes, tuple(names))
 
 
 MOST_ROWS = 12

@@ -23,6 +23,7 @@ from routeproof.gates.measure_speed import measure_speed
 from routeproof.gates.questions import questions
 from routeproof.gates.slices import CaseFacts, case_facts
 from routeproof.gates.stability import measure_stability
+from routeproof.jobs.acceptance_past import past_of
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.pass_rates import with_pass_rates
 from routeproof.jobs.quality_of import order_of, quality_of
@@ -68,7 +69,12 @@ def evidence_of(run: Gathered) -> Evidence:
         quality=quality_of(run, table, (agreed, facts, routes)),
         speed=measure_speed(load),
         acceptance=measure_acceptance(
-            load, routes, run.cases, facts, series_of(run.telemetry)
+            load,
+            routes,
+            run.cases,
+            facts,
+            series_of(run.telemetry),
+            past=past_of(run),
         ),
         stability=measure_stability(
             requests,

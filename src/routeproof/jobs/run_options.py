@@ -30,6 +30,7 @@ class Options:
         reuse_baseline: A run whose baseline answers are taken over.
         is_relocked: The pairing lock is to be written anew, so what it says now does
             not stop the run.
+        has_probes: Put the probes of a lossless change to both routes first.
     """
 
     keep_going: bool = False
@@ -39,6 +40,7 @@ class Options:
     soak_s: float | None = None
     reuse_baseline: Path | None = None
     is_relocked: bool = False
+    has_probes: bool = True
 
 
 def with_options(proof: Proof, options: Options) -> Proof:

@@ -169,8 +169,12 @@ def _point(path: Path, folder: Path, listener: Listener) -> Judgement:
         folder
     ).read_manifest().finished:
         return load_judgement(folder)
+    # The probes would be the same at every point; `qualify` puts them to the winner.
     options = Options(
-        keep_going=True, has_control=False, resume=(folder / "manifest.json").exists()
+        keep_going=True,
+        has_control=False,
+        has_probes=False,
+        resume=(folder / "manifest.json").exists(),
     )
     return qualify(path, folder, options=options, listener=listener)
 

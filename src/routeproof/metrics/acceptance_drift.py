@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from routeproof.errors import FormatError
 from routeproof.metrics.acceptance import SCHEMA, AcceptanceCounts, derive
@@ -12,6 +13,23 @@ from routeproof.metrics.acceptance import SCHEMA, AcceptanceCounts, derive
 TOLERANCE = 0.05
 """Relative fall of the acceptance length that upstream test suites call a regression
 (vLLM's DFlash tests take 2.5 to 5 %)."""
+
+FEWEST_PAIRS = 10
+"""Cases below which pairing them says nothing."""
+
+
+class CaseCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sums over the requests of one case.
+
+    Attributes:
+        slice: The slice it belongs to, such as ``class=code``.
+        decoded: Output tokens after the first of each request.
+        passes: Decode passes, with a draft and without.
+    """
+
+    slice: str
+    decoded: int
+    passes: int
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,11 +39,15 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         workload: Fingerprint of the workload; another one cannot be compared.
         overall: Integers over all requests.
         slices: Name of a slice value, such as ``class=code``, to its integers.
+        cases: By case, so that the same prompts are held against each other.
+        run: Which run it is of, for people.
     """
 
     workload: str
     overall: AcceptanceCounts
     slices: dict[str, AcceptanceCounts] = {}
+    cases: dict[str, CaseCounts] = {}
+    run: str | None = None
     schema: str = SCHEMA
 
 
@@ -37,6 +59,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         change: Relative: now / then - 1.
         fell: Whether it fell by more than the tolerance, and by more than chance.
         z: Change over its standard error; ``None`` when it cannot be said.
+        pairs: Cases paired for ``z``; 0 when passes were taken as independent draws.
     """
 
     where: str
@@ -46,6 +69,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     change: float
     z: float | None
     fell: bool
+    pairs: int = 0
 
 
 def drift(
@@ -53,9 +77,10 @@ def drift(
 ) -> tuple[Drift, ...]:
     """Tokens per pass and acceptance rate, overall and by slice, then and now.
 
-    The standard error takes passes as independent draws of the accepted length, which
-    they are within a text only roughly; ``fell`` therefore asks for 3 of them and for
-    the tolerance.
+    Tokens per pass are paired by case where both sides kept their cases: the standard
+    error is that of the logarithm of the ratio, linearised over cases. Otherwise
+    passes are taken as independent draws of the accepted length, which within a text
+    they are only roughly. ``fell`` asks for 3 standard errors and for the tolerance.
 
     Raises:
         FormatError: The workloads differ.
@@ -73,10 +98,41 @@ def drift(
         if name in now.slices
     }
     return tuple(
-        found
+        _paired(found, reference, now, tolerance)
         for where, (old, new) in pairs.items()
         for found in _moved(where, old, new, tolerance)
     )
+
+
+def _paired(
+    found: Drift, reference: Reference, now: Reference, tolerance: float
+) -> Drift:
+    """The same row with its certainty from the cases both sides have."""
+    if found.metric != "tokens_per_pass":
+        return found
+    pairs = [
+        (then, now.cases[name])
+        for name, then in reference.cases.items()
+        if name in now.cases and found.where in ("overall", then.slice)
+    ]
+    usable = [(a, b) for a, b in pairs if a.passes > 0 and b.passes > 0]
+    if len(usable) < FEWEST_PAIRS:
+        return found
+    table = np.array(
+        [(a.decoded, a.passes, b.decoded, b.passes) for a, b in usable], dtype=float
+    )
+    (t0, p0, t1, p1), n = table.sum(axis=0), len(usable)
+    if min(t0, t1) <= 0:
+        return found
+    # Influence of a case on log(t1 / p1) - log(t0 / p0).
+    each = table[:, 2] / t1 - table[:, 3] / p1 - table[:, 0] / t0 + table[:, 1] / p0
+    error = float(np.sqrt((each**2).sum() * n / (n - 1)))
+    shift = math.log(t1 / p1) - math.log(t0 / p0)
+    # No case changed its share: a shift then has no chance in it.
+    z = shift / error if error > 1e-12 else math.copysign(math.inf, shift)
+    z = max(min(z, 99.0), -99.0) if shift else 0.0
+    fell = found.change < -tolerance and z < -3.0
+    return msgspec.structs.replace(found, z=z, fell=fell, pairs=n)
 
 
 def read_reference(path: Path) -> Reference:

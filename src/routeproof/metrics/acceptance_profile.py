@@ -14,6 +14,9 @@ from routeproof.metrics.acceptance_checks import (
     speculates,
 )
 from routeproof.metrics.acceptance_requests import (
+    OUTPUT_EDGES,
+    PASSES_ALONG,
+    TOKENS_ALONG,
     Estimate,
     Numbers,
     all_passes,
@@ -228,6 +231,32 @@ def slice_rows(
                 "acceptance_rate": d.acceptance_rate,
                 "coverage": d.coverage,
                 "zero_accept_share": d.zero_accept_share,
+            }
+        )
+    return rows
+
+
+def output_position_rows(requests: Numbers, keep: Bools) -> list[dict[str, Cell]]:
+    """Tokens per pass by how far into the answer the pass began, where chunks tell."""
+    edges = (0, *OUTPUT_EDGES)
+    rows: list[dict[str, Cell]] = []
+    for k, start in enumerate(edges):
+        made = requests.numbers.get(f"{TOKENS_ALONG}:{k}")
+        taken = requests.numbers.get(f"{PASSES_ALONG}:{k}")
+        if made is None or taken is None:
+            return []
+        told = keep & made.known & taken.known & (taken.values > 0)
+        passes = float(taken.values[told].sum())
+        if passes <= 0:
+            continue
+        is_last = k + 1 == len(edges)
+        end = "and more" if is_last else f"to {edges[k + 1] - 1}"
+        rows.append(
+            {
+                "output_position": f"{start} {end}",
+                "requests": int(told.sum()),
+                "passes": int(passes),
+                "tokens_per_pass": float(made.values[told].sum()) / passes,
             }
         )
     return rows

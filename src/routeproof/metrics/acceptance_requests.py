@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from routeproof.records.columns import Bools, Column, Ragged, Records
 
 HIST, DRAFTED_AT = "accepted_hist", "drafted_at"
+TOKENS_ALONG, PASSES_ALONG = "tokens_along", "passes_along"
+OUTPUT_EDGES = (32, 128, 512)
+"""Tokens into an answer at which a stretch of it ends, exclusive."""
+
 MAX_POSITIONS = 64
 BLOCKS = 2000
 """Largest number of resampled units; more requests are thrown into this many blocks
@@ -40,11 +44,48 @@ def request_columns(records: Records) -> dict[str, Column]:
     ``accepted_hist:<j>`` are passes that accepted ``j`` drafts, ``drafted_at:<i>``
     passes that drafted position ``i``. A column past the end of a request's list is 0
     for it: histograms end at their largest entry. Requests without a list are unknown.
+    ``tokens_along:<k>`` and ``passes_along:<k>`` are tokens and passes of the k-th
+    stretch of the answer, see `along_the_answer`.
     """
     return {
         **_spread(records.ragged("accepted_hist"), HIST),
         **_spread(records.ragged("drafted_per_position"), DRAFTED_AT),
+        **along_the_answer(records),
     }
+
+
+def along_the_answer(records: Records) -> dict[str, Column]:
+    """Tokens and passes by how far into the answer a pass began.
+
+    Engines that send a chunk a pass (vLLM, SGLang) show in their chunks which pass
+    gave how many tokens. A request counts only when its chunks after the first are as
+    many as its passes; of the others nothing is known.
+    """
+    told = records.ragged("chunk_tokens")
+    passes = all_passes(records)
+    counts = told.counts()
+    known = told.known & passes.known & (counts - 1 == passes.values) & (counts > 1)
+    if not known.any():
+        return {}
+    owner = np.repeat(np.arange(records.n), counts)
+    values = told.values[: owner.size]
+    before = np.cumsum(values) - values
+    before -= np.repeat(before[told.offsets[:-1].clip(max=values.size - 1)], counts)
+    is_pass = np.ones(owner.size, dtype=np.bool_)
+    is_pass[told.offsets[:-1][counts > 0]] = False
+    is_pass &= known[owner]
+    place = np.searchsorted(OUTPUT_EDGES, before[is_pass], side="right")
+    cells = owner[is_pass] * (len(OUTPUT_EDGES) + 1) + place
+    shape = (records.n, len(OUTPUT_EDGES) + 1)
+    size = shape[0] * shape[1]
+    made = np.bincount(cells, weights=values[is_pass], minlength=size).astype(float)
+    taken = np.bincount(cells, minlength=size).astype(np.float64)
+    found = {}
+    for name, flat in ((TOKENS_ALONG, made), (PASSES_ALONG, taken)):
+        table = flat.reshape(shape)
+        for k in range(shape[1]):
+            found[f"{name}:{k}"] = Column(table[:, k].copy(), known.copy())
+    return found
 
 
 def _spread(ragged: Ragged, name: str) -> dict[str, Column]:

@@ -70,6 +70,7 @@ RANGES: tuple[tuple[str, _Range], ...] = (
     (r"performance\.worse_tolerance_ratio", _Range(1)),
     (r"performance\.acceptance\.tokens_per_pass_min", _COUNT),
     (r"performance\.acceptance\.acceptance_rate_min", _Range(0, 1)),
+    (r"performance\.acceptance\.fall_max_share", _Range(0, 1)),
     (r"memory\..*", _POSITIVE),
     (r"(baseline|candidate)\.speculation\.draft_tokens", _COUNT),
     (r"(baseline|candidate)\.context_limit_tokens", _COUNT),

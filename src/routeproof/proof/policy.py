@@ -36,10 +36,17 @@ class GainSpec(_Strict, frozen=True, kw_only=True):
 
 
 class AcceptanceSpec(_Strict, frozen=True, kw_only=True):
-    """Floors of a speculative route."""
+    """Floors of a speculative route, and the run it must not fall behind.
+
+    ``reference`` is a file that ``routeproof acceptance RUN --save FILE`` wrote, on the
+    same workload; ``fall_max_share`` is the relative fall of tokens per pass or of the
+    acceptance rate that is let pass.
+    """
 
     tokens_per_pass_min: float | None = None
     acceptance_rate_min: float | None = None
+    reference: str | None = None
+    fall_max_share: float = 0.05
 
 
 class PerformanceSpec(_Strict, frozen=True, kw_only=True):
