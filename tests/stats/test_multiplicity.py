@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routeproof.stats.multiplicity import benjamini_hochberg, holm
+from routeproof.stats.multiplicity import (
+    benjamini_hochberg,
+    holm,
+    holm_of_flips,
+)
+from routeproof.stats.paired_binary import harm_p_value
 from routeproof.stats.screening import (
     SlicePairs,
     least_pairs_to_show_harm,
@@ -43,6 +48,47 @@ def test_adjusting_never_lowers_keeps_order_and_ignores_where_a_value_stands(p, 
         random.shuffle(mixed)
         assert adjust([p[i] for i in mixed]) == pytest.approx(adjusted[mixed])
     assert np.all(benjamini_hochberg(p) <= holm(p) + 1e-12)
+
+
+def mcnemar(flips):
+    return harm_p_value(losses=flips, gains=0)
+
+
+def test_tests_that_cannot_accuse_cost_the_others_nothing():
+    """One slice with 9 of 9 flips lost among forty that hardly flip."""
+    p = [mcnemar(9)] + [mcnemar(2)] * 40
+    assert holm(p)[0] > 0.05
+    found = holm_of_flips(p, [9] + [2] * 40)
+    assert found[0] == pytest.approx(2**-9)
+    assert (found[1:] > 0.05).all()
+
+
+@given(P_VALUES)
+def test_without_flips_it_is_holm_up_to_ties(p):
+    assert np.all(holm_of_flips(p, [None] * len(p)) <= holm(p) + 1e-12)
+    if len(set(p)) == len(p):
+        assert holm_of_flips(p, [None] * len(p)) == pytest.approx(holm(p))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+def test_it_keeps_its_error_rate_over_slices_of_equal_routes(rate):
+    rng = np.random.default_rng(11)
+    accused = 0
+    for _ in range(1500):
+        flips = rng.binomial(rng.integers(10, 120, 25), rate)
+        losses = rng.binomial(flips, 0.5)
+        p = [
+            harm_p_value(losses=int(b), gains=int(n - b))
+            for b, n in zip(losses, flips, strict=True)
+        ]
+        accused += bool((holm_of_flips(p, flips.tolist()) <= 0.05).any())
+    assert accused / 1500 <= 0.05 + 3 * (0.05 * 0.95 / 1500) ** 0.5
+
+
+def test_as_many_counts_as_p_values():
+    with pytest.raises(ValueError, match="2 counts"):
+        holm_of_flips([0.1], [1, 2])
 
 
 def test_what_is_no_p_value_is_refused():

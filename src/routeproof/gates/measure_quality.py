@@ -17,7 +17,7 @@ from routeproof.metrics.requests import Requests
 from routeproof.metrics.score_table import PairedScores, ScoreTable, pair_scores
 from routeproof.records.columns import Bools, Column
 from routeproof.scorers.table import SCORERS
-from routeproof.stats.multiplicity import holm
+from routeproof.stats.multiplicity import holm_of_flips
 from routeproof.workloads.case import Case
 
 UNDER_LOAD = ("sweep", "soak")
@@ -231,7 +231,8 @@ def _pointing_up(table: ScoreTable) -> ScoreTable:
 def corrected(rows: Iterable[QualityRow]) -> list[QualityRow]:
     """Harm p-values of the screened rows after Holm.
 
-    Asked questions are not corrected: all of them must pass, so each keeps its own
+    Slices with few flips can hardly accuse, and cost the others nothing. Asked
+    questions are not corrected: all of them must pass, so each keeps its own
     agreed error.
     """
     listed = list(rows)
@@ -240,10 +241,19 @@ def corrected(rows: Iterable[QualityRow]) -> list[QualityRow]:
         harm = None if row.answer is None else row.answer.harm_p_value
         if row.origin == "screening" and harm is not None:
             screened[place] = harm
-    adjusted = holm(list(screened.values())).tolist() if screened else []
+    flips = [_flips(listed[place]) for place in screened]
+    adjusted = holm_of_flips(list(screened.values()), flips).tolist()
     for place, p in zip(screened, adjusted, strict=True):
         listed[place] = msgspec.structs.replace(listed[place], adjusted_harm_p=p)
     return listed
+
+
+def _flips(row: QualityRow) -> int | None:
+    """Flips of a row whose harm p-value is McNemar's, else ``None``."""
+    exact = row.answer is not None and row.answer.method in ("exact_tango", "tango")
+    if not exact or row.losses is None or row.gains is None:
+        return None
+    return row.losses + row.gains
 
 
 def headline_pairs(answers: Answers) -> PairedScores:
