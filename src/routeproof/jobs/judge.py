@@ -11,6 +11,7 @@ from routeproof.gates.table import judge as judge_gates
 from routeproof.jobs.checklist import atrt
 from routeproof.jobs.evidence_of import evidence_of
 from routeproof.jobs.gathered import Gathered, file_digest, gather_run
+from routeproof.jobs.search_record import SEARCH_NAME, search_tables
 from routeproof.records.files import write_atomically
 from routeproof.reports.judgement import (
     Evidenced,
@@ -51,6 +52,7 @@ def judgement_of(run: Gathered, evidence: Evidence) -> Judgement:
         worst=worst_slice(gates, evidence),
         more_evidence=more_evidence(gates),
         atrt=atrt(evidence, verdict),
+        tables=search_tables(run.folder),
     )
 
 
@@ -68,6 +70,7 @@ def provenance(run: Gathered, evidence: Evidence) -> Provenance:
         "records": _digest_of_all(folder.part_paths()),
         "proof": file_digest(folder.proof_path),
         "cases": file_digest(folder.cases_path),
+        "search": file_digest(folder.path / SEARCH_NAME),
     }
     return Provenance(
         run_id=manifest.run_id,

@@ -5,7 +5,7 @@ with its draft length, the same cases go to both routes, and what is picked is p
 on correct answers inside the SLO per second, for each load apart, never on acceptance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,13 +17,14 @@ from routeproof.gates.facts import LoadRow, RatioRow, Row
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Listener, Options, qualify
 from routeproof.jobs.report import load_judgement
+from routeproof.jobs.search_record import SEARCH_NAME
 from routeproof.jobs.tune_choice import Chosen, choose, is_hopeless
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.proof.workload import ArrivalSpec, LoadSpec
 from routeproof.records.files import write_atomically
 from routeproof.records.store import RunFolder
-from routeproof.reports.judgement import Judgement, encode
+from routeproof.reports.judgement import Judgement
 from routeproof.routes.resolve import resolve
 
 
@@ -233,15 +234,11 @@ def _marked(rows: Sequence[Row], chosen: Sequence[Chosen]) -> tuple[Row, ...]:
     )
 
 
-def _keep(tuned: Tuned, judgements: dict[int, Judgement], out: Path) -> None:
-    """``tune.json``, and the search record in the judgement of every point."""
-    write_atomically(
-        out / "tune.json", msgspec.json.format(msgspec.json.encode(tuned), indent=2)
-    )
-    for length, found in judgements.items():
-        again = judge(out / f"k{length}") if not found.tables else found
-        with_record = msgspec.structs.replace(
-            again, tables={**again.tables, "tune": tuned.rows}
-        )
-        path = RunFolder(out / f"k{length}").judgement_path
-        write_atomically(path, encode(with_record))
+def _keep(tuned: Tuned, lengths: Iterable[int], out: Path) -> None:
+    """``tune.json``, beside the search and in the run of every point."""
+    body = msgspec.json.format(msgspec.json.encode(tuned), indent=2)
+    write_atomically(out / SEARCH_NAME, body)
+    for length in lengths:
+        point = out / f"k{length}"
+        write_atomically(point / SEARCH_NAME, body)
+        judge(point)
