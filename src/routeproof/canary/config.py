@@ -21,6 +21,7 @@ from routeproof.canary.shadow_rules import (
 )
 from routeproof.canary.split import PPM
 from routeproof.canary.state import Steps
+from routeproof.canary.stores import check_store
 from routeproof.errors import ConfigError
 from routeproof.proof.canary import CanarySpec, sample_share
 from routeproof.proof.file import proof_of
@@ -120,6 +121,7 @@ def load_canary(path: Path) -> CanaryConfig:
     _check_features(spec, path)
     check_shadow(spec.privacy, path)
     cleaner_of(spec.privacy)
+    check_store(spec.store, path)
     slo = _slo(proof)
     name = slug(spec.candidate)
     return CanaryConfig(

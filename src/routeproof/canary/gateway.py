@@ -24,7 +24,8 @@ from routeproof.canary.share import ShareMeter
 from routeproof.canary.side import Around, Side, side_of
 from routeproof.canary.split import PPM
 from routeproof.canary.state import RESTING, Command, Seen, State, new_attempt
-from routeproof.canary.store import AuditEntry, SqliteStore
+from routeproof.canary.store import AuditEntry, StateStore
+from routeproof.canary.stores import open_store
 from routeproof.canary.taster import Taster
 from routeproof.canary.upstream import Deadlines, Pool
 from routeproof.engines.adapters import adapter
@@ -58,7 +59,7 @@ class Gateway:
     wall: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
     engine: str = "openai"
-    store: SqliteStore = field(init=False)
+    store: StateStore = field(init=False)
     lease: Lease = field(init=False)
     meter: ShareMeter = field(init=False)
     taster: Taster = field(init=False)
@@ -79,7 +80,7 @@ class Gateway:
                 f"cannot keep state in {config.folder}: {error.strerror}",
                 key="canary.state",
             ) from error
-        self.store = SqliteStore(config.folder / "state.db")
+        self.store = open_store(config.spec.store, config.folder)
         self.lease = Lease(lease_s=config.lease_s, clock=self.clock)
         self.meter = ShareMeter(window_s=SHARE_WINDOW_S, clock=self.clock)
         state = self._begin()

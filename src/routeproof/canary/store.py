@@ -40,7 +40,23 @@ class StaleRevisionError(StoredRunError):
 
 
 class StateStore(Protocol):
-    """What the controller and the relays need of a store."""
+    """What the controller and the relays need of a store.
+
+    Three calls, so that Postgres (``UPDATE ... WHERE revision = ?`` and the audit row
+    in one transaction) and NATS JetStream (key-value with revisions, a stream for the
+    audit) can stand behind it. A driver owes:
+
+    - ``write`` is all or nothing: state and audit entry, or neither; of two writers
+      that expect the same revision one gets ``StaleRevisionError``.
+    - ``read`` gives what the last ``write`` anywhere stored, or raises: a replica that
+      lags must not hand out an older weight. A lost write may only be one the caller
+      was told of.
+    - ``since`` numbers the entries of all canaries from 1 without gaps, in the order
+      in which they were stored, and gives the same again: it is the watch and the
+      replay after a gap.
+    - Nothing is ever taken out of the audit.
+    - Whatever goes wrong is a ``StoredRunError``, within seconds: the lease runs.
+    """
 
     def read(self, name: str) -> State | None:
         """The current state of a canary, or ``None`` when there is none."""

@@ -20,7 +20,7 @@ from routeproof.canary.gateway import Gateway
 from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
 from routeproof.canary.serve import serving, settle
-from routeproof.canary.store import SqliteStore
+from routeproof.canary.stores import open_store
 from routeproof.canary.weekly import DAY_S
 from routeproof.canary.weekly import weekly as weekly_of
 from routeproof.errors import ConfigError
@@ -126,7 +126,7 @@ def weekly(path: Path, *, since: str | None, now_s: float) -> tuple[str, str]:
         StoredRunError: The store cannot be read, or not with the key at hand.
     """
     config = load_canary(path)
-    if not (config.folder / "state.db").exists():
+    if not (config.folder / "samples.db").exists():
         raise ConfigError(
             f"no canary ever ran in {config.folder}",
             hint=f"start it with `routeproof canary serve {path}`",
@@ -137,7 +137,7 @@ def weekly(path: Path, *, since: str | None, now_s: float) -> tuple[str, str]:
     found = weekly_of(
         config.name,
         spool.between(since_s, now_s),
-        SqliteStore(config.folder / "state.db").since(0),
+        open_store(config.spec.store, config.folder).since(0),
         since_s=since_s,
         until_s=now_s,
     )

@@ -24,7 +24,8 @@ from routeproof.canary.headers import request_head
 from routeproof.canary.serve import Serving, serving
 from routeproof.canary.split import PPM
 from routeproof.canary.state import State, Steps
-from routeproof.canary.store import AuditEntry, SqliteStore, StaleRevisionError
+from routeproof.canary.store import AuditEntry, StaleRevisionError
+from routeproof.canary.stores import open_store
 from routeproof.canary.upstream import Pool, UpstreamError
 from routeproof.errors import ConfigError
 from routeproof.jobs.drill_evidence import Drilled, How
@@ -225,7 +226,7 @@ async def _until_back(gateway: Gateway, callers: _Callers, limit_s: float) -> St
 
 def _note(config: CanaryConfig, found: Drilled) -> None:
     """Write the drill into the audit of the real canary; its state stays."""
-    store = SqliteStore(config.folder / "state.db")
+    store = open_store(config.spec.store, config.folder)
     for _ in range(20):
         state = store.read(config.name)
         expected = 0 if state is None else state.revision

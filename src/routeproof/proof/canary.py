@@ -130,6 +130,7 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
             person.
         lease_s: Seconds a candidate stays on without being renewed.
         state: Folder of the state store and the sample spool.
+        store: What keeps the state: ``sqlite``, or ``memory`` for a trial.
         alpha: Chance of ever rolling back a candidate that is not worse.
         traffic, privacy: How requests pass, what is kept of them.
         graders: Who else is asked about sampled answers.
@@ -153,6 +154,7 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
     at_deadline: Literal["rollback", "page"] = "rollback"
     lease_s: float | None = None
     state: str | None = None
+    store: str = "sqlite"
     alpha: float = 0.05
     traffic: TrafficSpec = TrafficSpec()
     privacy: PrivacySpec = PrivacySpec()
