@@ -1,4 +1,4 @@
-"""Speed of the scorers, and how far they agree with people and with their own data.
+"""Speed of scorers and statistics, and how far scorers agree with people.
 
 Reads the public data sets beside the repository; run it as
 
@@ -18,12 +18,17 @@ from routeproof.scorers.grounded import grounded
 from routeproof.scorers.judge.agreement import calibrate
 from routeproof.scorers.label_files import (
     read_begin,
+    read_factscore,
     read_llmbar_verdicts,
     read_refusal_labels,
 )
 from routeproof.scorers.refusal import refusal_phrase
 from routeproof.scorers.score import ScoredAnswer
 from routeproof.scorers.scored import score_records
+from routeproof.stats.clusters import clustered
+from routeproof.stats.exact_paired import exact_p_value
+from routeproof.stats.mean_bounds import bca_bound
+from routeproof.stats.two_sample import mmd_test
 from routeproof.workloads.case import Case
 
 ANSWERS = 10_000
@@ -110,6 +115,40 @@ def programs(data):
         )
 
 
+def timed(what, bar_s, call):
+    began = time.perf_counter()
+    call()
+    took = time.perf_counter() - began
+    print(f"{what}: {took:.2f} s (bar {bar_s:g} s)")
+
+
+def statistics():
+    rng = np.random.default_rng(1)
+
+    def exact(n):
+        exact_p_value(n // 50, n // 60, n, 0.02)
+
+    timed("exact paired test, n 1,000", 0.3, lambda: exact(1000))
+    timed("exact paired test, n 3,000", 3, lambda: exact(3000))
+    values = rng.normal(0, 0.2, 10_000).clip(-1, 1)
+    sample = clustered(values, np.arange(10_000))
+    timed(
+        "BCa, 10,000 resamples x 10,000 cases",
+        3,
+        lambda: bca_bound(
+            sample, tolerance=0.02, alpha=0.05, resamples=10_000, rng=rng
+        ),
+    )
+    arms = [
+        [
+            ["".join(map(chr, row)) for row in rng.integers(97, 123, (10, 256))]
+            for _ in range(500)
+        ]
+        for _ in range(2)
+    ]
+    timed("MMD, 500 prompts x 10 x 10 answers", 10, lambda: mmd_test(*arms, seed=1))
+
+
 def agreement(data):
     people, ours = {}, {}
     for row in rows_of(data / "paired_xstest_refusals/completions_sample.jsonl"):
@@ -131,6 +170,16 @@ def agreement(data):
             people[row["id"]] = row["label"] == "Fully attributable"
             ours[row["id"]] = score.value == 1
     print(calibrate("grounded (BEGIN, 660 responses)", ours, people).line())
+    found = {}
+    for path in sorted((data / "factscore_human").glob("*.jsonl")):
+        for name, (supported, checked) in read_factscore(path).items():
+            if checked:
+                found.setdefault(name.split(":")[0], []).append(supported / checked)
+    for name, shares in found.items():
+        print(
+            f"people: {name} supports {np.mean(shares):.1%} of its facts "
+            f"({len(shares)} answers, FActScore)"
+        )
     verdicts = read_llmbar_verdicts(data / "llmbar/judge_verdicts.csv")
     human = {one.item_id: one.human for one in verdicts}
     for name in sorted({one.judge for one in verdicts}):
@@ -146,6 +195,7 @@ if __name__ == "__main__":
     beside = Path(__file__).parents[2] / "shared" / "data"
     parser.add_argument("--data", type=Path, default=beside)
     given = parser.parse_args()
+    statistics()
     speed(given.data)
     programs(given.data)
     agreement(given.data)
