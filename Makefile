@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test quick check env engine lock zoo bench bench-peers docs clean
+.PHONY: help demo test quick check env engine lock zoo bench bench-peers docs reference wheel-walk third-party clean
 
 help:           ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -52,7 +52,17 @@ bench-peers: $(READY) ## the same beside aiohttp and httpx clients
 	$(BIN)/python benchmarks/client.py --peers
 
 docs: $(READY)  ## the documentation as a site in site/
-	$(BIN)/zensical build
+	$(BIN)/python docs/reference.py --check
+	$(BIN)/zensical build --strict
+
+reference: $(READY) ## write the generated parts of the documentation anew
+	$(BIN)/python docs/reference.py
+
+wheel-walk: $(READY) ## build the wheel and walk through it as a stranger would
+	$(BIN)/python tests/wheel_walk.py
+
+third-party: $(READY) ## the licences of the chart bundle (needs npm)
+	$(BIN)/python requirements/third_party.py
 
 lock:           ## pin the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -5,7 +5,8 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from doc_blocks import EXAMPLES, blocks, run_in_shell
+import yaml
+from doc_blocks import EXAMPLES, ROOT, blocks, run_in_shell
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("examples")]
 
@@ -69,7 +70,6 @@ EXPECTED = {
         ("avoid",),
     ),
     "07-trace-replay": (["weights"], "passed", ("wait",)),
-    "08-ci-gate": (["weights"], "passed", ("pilot", "wait")),
 }
 
 
@@ -82,9 +82,45 @@ def test_an_example_ends_as_its_page_says(home, name):
     assert gate(judgement, "inventory") == gate(judgement, "parity") == "passed"
     assert gate(judgement, "correctness") == correctness
     decision_is(judgement, *decisions)
-    if name == "08-ci-gate":
-        suites = ElementTree.parse(home / "runs" / "08" / "junit.xml").getroot()
-        assert len(suites) == 8
+
+
+def test_the_action_of_the_repository_holds_a_build_to_its_verdict(home):
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    [step] = [s for s in action["runs"]["steps"] if s.get("id") == "proof"]
+    folder = home / "examples" / "08-ci-gate"
+    given = {
+        name.upper(): str(entry.get("default", ""))
+        for name, entry in action["inputs"].items()
+    }
+    given |= {"PROOF": "proof.yaml", "REQUIRE": "wait", "INCONCLUSIVE": "skipped"}
+    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        (home / name).touch()
+        given[name] = str(home / name)
+    done = run_in_shell(step["run"], folder, **given)
+    judgement = json.loads((folder / "runs/ci/judgement.json").read_text())
+    decision = judgement["verdict"]["decision"]
+    decision_is(judgement, "pilot", "wait")
+    assert done.returncode == (3 if decision == "no_verdict" else 0), done.stderr
+    output = (home / "GITHUB_OUTPUT").read_text().splitlines()
+    assert output == [f"verdict={decision}", "report=runs/ci/report.html"]
+    assert "routeproof" in (home / "GITHUB_STEP_SUMMARY").read_text()
+    suites = ElementTree.parse(folder / "runs/ci/junit.xml").getroot()
+    assert len(suites) == 8
+    gitlab = yaml.safe_load((folder / "gitlab.yml").read_text())["route"]
+    done = run_in_shell("\n".join(gitlab["after_script"]), folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / gitlab["artifacts"]["reports"]["junit"]).exists()
+
+
+def test_a_proof_sits_in_a_test_suite(home):
+    folder = home / "examples" / "08-ci-gate"
+    done = run_in_shell(
+        "python -m pytest -q -p no:cacheprovider --rootdir . test_route.py", folder
+    )
+    if BUSY in done.stdout:
+        pytest.skip("this machine has no time to measure")
+    assert done.returncode == 0, done.stdout
+    assert "verdict      " in done.stdout
 
 
 def test_the_search_for_a_draft_length_has_a_row_for_each(home):
