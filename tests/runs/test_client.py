@@ -89,6 +89,10 @@ BROKEN = {
     "negative length": ([head(200, content_length="-5")], "invalid_response"),
     "absurd length": ([head(200, content_length="9" * 30)], "invalid_response"),
     "garbage chunk size": (_chunked(b"zz\r\nab"), "invalid_response"),
+    "switches protocols": (
+        [head(101, upgrade="websocket", connection="Upgrade") + b"\x81\x00"],
+        "invalid_response",
+    ),
     "length and chunked": (
         [head(200, content_length=9, transfer_encoding="chunked")],
         "invalid_response",

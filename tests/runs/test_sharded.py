@@ -15,7 +15,7 @@ from run_cases import a_target, a_workload, run, some_cases
 
 from routeproof.engines.adapters import adapter
 from routeproof.engines.endpoint import Endpoint
-from routeproof.errors import MeasurementError, RouteproofError, StoredRunError
+from routeproof.errors import ConfigError, MeasurementError, StoredRunError
 from routeproof.records.store import RunFolder
 from routeproof.runs.blocks import Block
 from routeproof.runs.conduct import conduct
@@ -23,6 +23,7 @@ from routeproof.runs.job import read_job, write_job
 from routeproof.runs.plan import build_plan
 from routeproof.runs.shard import FolderBarrier, Shard, every, mark_dead
 from routeproof.runs.sharded import conduct_sharded
+from routeproof.runs.worker import carry_out as work_alone
 from routeproof.runs.worker import main as worker
 
 
@@ -92,7 +93,12 @@ def test_a_job_brings_the_same_plan_and_no_secrets_on_disk(tmp_path):
     folder = RunFolder.create(tmp_path / "r")
     plan = build_plan(some_cases(9), a_workload(concurrency=(3,)), seed=3)
     endpoint = Endpoint("http://h/v1", {"X-Api-Key": "s1", "X-Team": "t"}, api_key="s2")
-    target = a_target("http://h/v1", endpoint=endpoint, adapter=adapter("openai"))
+    target = a_target(
+        "http://h/v1",
+        endpoint=endpoint,
+        adapter=adapter("openai"),
+        adapter_fields={"timings": True},
+    )
     secrets = write_job(folder, plan, {"baseline": target}, 5.0)
     again, targets, zero = read_job(folder, secrets)
     assert planned_ids(again) == planned_ids(plan)
@@ -103,22 +109,20 @@ def test_a_job_brings_the_same_plan_and_no_secrets_on_disk(tmp_path):
 
 
 @pytest.mark.parametrize("shard", ["2/2", "x/2", "1", "-1/2"])
-def test_a_worker_refuses_a_shard_that_cannot_be(tmp_path, shard, capsys):
-    with pytest.raises(SystemExit) as caught:
-        worker([str(tmp_path), "--shard", shard])
-    assert caught.value.code == 2
-    assert "--shard" in capsys.readouterr().err
+def test_a_worker_refuses_a_shard_that_cannot_be(tmp_path, shard):
+    with pytest.raises(ConfigError, match="no shard"):
+        work_alone(tmp_path, shard)
 
 
 def test_a_worker_without_a_job_or_with_another_seed_says_so(tmp_path, capsys):
-    assert worker([str(tmp_path / "none")]) == StoredRunError.exit_code
+    assert worker([str(tmp_path / "none"), "0/1"]) == StoredRunError.exit_code
     folder = RunFolder.create(tmp_path / "r")
-    assert worker([str(folder.path)]) == StoredRunError.exit_code
+    assert worker([str(folder.path), "0/1"]) == StoredRunError.exit_code
     plan = build_plan(some_cases(2), a_workload(), seed=3)
     target = a_target("http://h/v1", adapter=adapter("openai"))
     write_job(folder, plan, {"baseline": target}, 0.0)
-    assert worker([str(folder.path), "--seed", "4"]) == RouteproofError.exit_code
-    assert "seed 3, not 4" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="seed 3, not 4"):
+        work_alone(folder.path, "0/1", seed=4)
 
 
 def carry_out(folder, plan, script, shards, during=None):
@@ -182,7 +186,10 @@ def test_a_process_that_dies_marks_the_run_and_resume_completes_it(tmp_path):
     assert 0 < done.sent < plan.planned
     manifest = folder.read_manifest()
     assert not manifest.health.valid
-    assert any("shard 1 died" in note for note in manifest.health.notes)
+    (note,) = (n for n in manifest.health.notes if "shard 1 died" in n)
+    (stage,) = (s for s in manifest.stages if s.level == "c4")
+    assert f"quality/c4 ({note.split()[4]}" in note
+    assert f"to {stage.ended_s:.1f} s)" in note
     assert any("shard_1_alive" in reason for reason in manifest.health.reasons)
     again, _ = carry_out(folder, plan, script, 2)
     assert again.sent == plan.planned - done.sent

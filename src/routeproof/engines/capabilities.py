@@ -136,6 +136,26 @@ async def probe_capabilities(
     return {"plain": plain, **found}
 
 
+async def accepted_fields(
+    endpoint: Endpoint,
+    model: str,
+    fields: Mapping[str, Any],
+    *,
+    deadline_s: float = 60.0,
+) -> dict[str, Any]:
+    """Those of the fields that the endpoint does not refuse, each tried on its own.
+
+    A field whose trial failed for another reason than a refusal is kept: what is
+    wrong there will show in the run itself.
+    """
+    kept = {}
+    for name, value in fields.items():
+        found = await _try(endpoint, model, {name: value}, f"field:{name}", deadline_s)
+        if found.state != "refused":
+            kept[name] = value
+    return kept
+
+
 def as_flags(found: Mapping[str, Capability]) -> dict[str, bool | None]:
     """The same for ``ReadBack.capabilities``."""
     flags = {"accepted": True, "empty": False, "refused": False, "failed": None}

@@ -2,25 +2,24 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
 import uvloop
 
 from routeproof.engines.adapters import adapter
+from routeproof.engines.capabilities import accepted_fields
 from routeproof.engines.endpoint import endpoint_of
 from routeproof.engines.probe import probe
-from routeproof.errors import ConfigError
+from routeproof.errors import ConfigError, MeasurementError
 from routeproof.jobs.environment import environment, versions
-from routeproof.metrics.per_request import per_request
-from routeproof.metrics.requests import Requests, gather
+from routeproof.jobs.load_page import write_page
+from routeproof.jobs.load_summary import LENGTH_ASKED, Measured, measured
 from routeproof.metrics.table import METRICS
-from routeproof.metrics.windows import rates, within_slo
 from routeproof.proof.nearest import nearest
 from routeproof.proof.route import AuthSpec, RouteSpec
 from routeproof.proof.workload import (
@@ -29,31 +28,31 @@ from routeproof.proof.workload import (
     SamplingSpec,
     WorkloadSpec,
 )
-from routeproof.records.columns import Floats
-from routeproof.records.manifest import ClientHealth, Manifest, Threshold
+from routeproof.records.manifest import Manifest, Threshold
+from routeproof.records.record import Arm
 from routeproof.records.store import RunFolder
+from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import Progress, conduct
+from routeproof.runs.job import read_job, write_job
+from routeproof.runs.logbook import Logbook, merge_shards
+from routeproof.runs.on_ray import conduct_on_ray
 from routeproof.runs.plan import build_plan
 from routeproof.runs.request import Target
 from routeproof.runs.selftest import self_test
-from routeproof.runs.sharded import conduct_sharded
-from routeproof.stats.percentile import percentile
+from routeproof.runs.shard import dead_shards
+from routeproof.runs.sharded import conduct_sharded, stages_done
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
 from routeproof.workloads.fingerprint import fingerprint
 from routeproof.workloads.replay import load_traces, trace_digests
+from routeproof.workloads.synthesize import synthesize
+from routeproof.workloads.trace import Trace
 
-DISTRIBUTIONS: dict[str, str] = {
-    "time_to_first_token_s": "time_to_first_token",
-    "time_to_first_visible_token_s": "time_to_first_visible_token",
-    "time_per_output_token_s": "time_per_output_token",
-    "chunk_gap_s": "chunk_gap",
-    "tokens_per_chunk": "tokens_per_chunk",
-    "request_latency_s": "request_latency",
-}
-"""Names in the summary to metrics per request."""
+_OPEN_STREAMS = 16
+"""Streams of the self-test for an open loop, whose own number nobody knows."""
 
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_FIELDS_WITHIN_S = 10.0
+
 PROMPT = "Write a short story about a lighthouse keeper and a storm."
 
 
@@ -62,16 +61,21 @@ class LoadOptions:
     """What is sent.
 
     Attributes:
-        cases: Files of cases, or empty for ``prompt``.
+        cases: Files of cases; without them ``prompt`` is sent.
+        prompt: ``None`` sends the usual prompt, or, with a trace, filler text of the
+            trace's own lengths.
         max_tokens: Sent with every request; ``None`` leaves it to the case.
         slo: Limits in seconds by metric, for goodput.
-        shards: Load processes on this machine.
+        shards: Load processes.
+        on: Where they run: ``None`` = on this machine, else the address of a Ray
+            cluster.
         is_tested: Test the client against a mock first, at the run's concurrency.
+        headers: Sent with every request.
     """
 
     arrivals: ArrivalSpec
     model: str | None = None
-    prompt: str = PROMPT
+    prompt: str | None = None
     cases: tuple[str, ...] = ()
     max_tokens: int | None = 64
     temperature: float = 0.0
@@ -81,9 +85,25 @@ class LoadOptions:
     max_failure_share: float = 1.0
     slo: Mapping[str, float] = field(default_factory=dict)
     shards: int = 1
+    on: str | None = None
     is_tested: bool = True
     api_key_env: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     verify_tls: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of a load run.
+
+    Attributes:
+        is_interrupted: Ctrl-C ended it; what had finished is here all the same.
+        page: The page in the run folder.
+    """
+
+    run: Measured
+    is_interrupted: bool
+    page: Path
 
 
 def load(
@@ -92,8 +112,8 @@ def load(
     options: LoadOptions,
     *,
     progress: Callable[[Progress], None] | None = None,
-) -> dict[str, Any]:
-    """Load one endpoint and summarise what it did.
+) -> Loaded:
+    """Load one endpoint and measure what it does.
 
     Args:
         url: Base URL of the API.
@@ -102,18 +122,78 @@ def load(
         progress: Called a few times a second.
 
     Returns:
-        The summary of ``summary``; the records are in the folder.
+        What was measured; records and page are in the folder.
 
     Raises:
         ConfigError: The endpoint or an option is wrong.
-        MeasurementError: More failures than allowed.
+        MeasurementError: More failures than allowed; what was measured is kept.
+        StoredRunError: The folder cannot be used.
+        KeyboardInterrupt: Interrupted before anything was sent.
+    """
+    options = replace(options, slo=_limits(options.slo))
+    folder = RunFolder.create(out)
+    is_interrupted = False
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_send(url, folder, options, progress))
+    except KeyboardInterrupt:
+        if not folder.part_paths():
+            raise
+        is_interrupted = True
+    except MeasurementError as error:
+        if folder.part_paths():
+            write_page(folder)
+        raise MeasurementError(
+            error.message,
+            hint=f"what was measured is in {out}; mend the endpoint, or raise "
+            "--max-failure-share",
+        ) from error
+    return Loaded(measured(folder), is_interrupted, write_page(folder))
+
+
+def prepare(url: str, out: Path, options: LoadOptions) -> Path:
+    """Write a plan for ``routeproof worker``; nothing is sent but the probe.
+
+    Returns:
+        The run folder, to be shared by all workers.
+
+    Raises:
+        ConfigError: The endpoint or an option is wrong.
         StoredRunError: The folder cannot be used.
     """
     options = replace(options, slo=_limits(options.slo))
     folder = RunFolder.create(out)
+
+    async def written() -> None:
+        target = await _target(url, options)
+        plan = _noted(url, folder, options, target)
+        write_job(folder, plan, {"baseline": target}, time.time())
+        folder.barrier_path.mkdir()
+
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_send(url, folder, options, progress))
-    return summary(folder, slo=options.slo)
+        runner.run(written())
+    return folder.path
+
+
+def collect(path: Path, shards: int) -> Loaded:
+    """Put together what the workers of a prepared plan have written.
+
+    Raises:
+        StoredRunError: The folder cannot be read.
+    """
+    folder = RunFolder.open(path)
+    plan, _, zero_wall_s = read_job(folder)
+    stages = stages_done(plan, folder)
+    dead = dead_shards(folder.barrier_path)
+    gone = {i: (at - zero_wall_s, words) for i, (at, words) in dead.items()}
+    for shard in range(shards):
+        if shard not in gone and not folder.shard_path(shard).exists():
+            gone[shard] = (0.0, "it has written nothing")
+    merge_shards(folder, shards, gone, stages=stages)
+    for stage in stages:
+        Logbook(folder).note_stage(stage)
+    _finish(folder)
+    return Loaded(measured(folder), False, write_page(folder))
 
 
 def _limits(given: Mapping[str, float]) -> dict[str, float]:
@@ -145,7 +225,39 @@ async def _send(
     options: LoadOptions,
     progress: Callable[[Progress], None] | None,
 ) -> None:
-    auth = AuthSpec(api_key_env=options.api_key_env, verify_tls=options.verify_tls)
+    target = await _target(url, options)
+    plan = _noted(url, folder, options, target)
+    before = await _tested(options)
+    targets: dict[Arm, Target] = {"baseline": target}
+    if options.on is not None:
+        await conduct_on_ray(
+            plan,
+            targets,
+            folder,
+            shards=options.shards,
+            address=options.on,
+            before=before,
+        )
+    elif options.shards > 1:
+        await conduct_sharded(
+            plan,
+            targets,
+            folder,
+            shards=options.shards,
+            progress=progress,
+            before=before,
+        )
+    else:
+        await conduct(plan, targets, folder, progress=progress, before=before)
+    _finish(folder)
+
+
+async def _target(url: str, options: LoadOptions) -> Target:
+    auth = AuthSpec(
+        api_key_env=options.api_key_env,
+        verify_tls=options.verify_tls,
+        headers=dict(options.headers),
+    )
     endpoint = endpoint_of(RouteSpec(endpoint=url, auth=auth), os.environ)
     said = await probe(endpoint, model=options.model)
     model = options.model or (said.models[0] if said.models else None)
@@ -154,9 +266,24 @@ async def _send(
             f"{url} does not say which models it serves", hint="name one with --model"
         )
     target = Target(endpoint=endpoint, model=model, adapter=adapter(said.engine))
+    fields = target.adapter.request_fields()
+    if fields:
+        fields = await accepted_fields(
+            endpoint, model, fields, deadline_s=min(options.timeout_s, _FIELDS_WITHIN_S)
+        )
+    return replace(target, adapter_fields=fields)
+
+
+def _noted(url: str, folder: RunFolder, options: LoadOptions, target: Target) -> Plan:
+    """The plan; the manifest and the cases are written beside it."""
     workload = _workload(options)
-    cases = _cases(options, workload)
+    traces = load_traces(workload, Path())
+    cases = _cases(options, workload, traces)
+    plan = build_plan(
+        cases, workload, arms=("baseline",), phases=("sweep",), traces=traces
+    )
     write_cases(cases, folder.cases_path)
+    engine = target.adapter.name
     folder.write_manifest(
         Manifest(
             run_id=folder.path.name,
@@ -165,39 +292,37 @@ async def _send(
             fingerprint=fingerprint(
                 cases, workload, trace_digests=trace_digests(workload, Path())
             ),
-            engines={"baseline": {"name": said.engine, "launched": False}},
+            engines={"baseline": {"name": engine, "launched": False}},
             environment=environment(),
-            notes={"command": "load", "model": model, "slo": dict(options.slo)},
+            notes={
+                "command": "load",
+                "endpoint": url,
+                "model": target.model,
+                "slo": dict(options.slo),
+                "shards": options.shards,
+                "load": msgspec.to_builtins(options.arrivals),
+                LENGTH_ASKED: all(_has_limit(case, options) for case in cases),
+            },
         )
     )
-    plan = build_plan(
-        cases,
-        workload,
-        arms=("baseline",),
-        phases=("sweep",),
-        traces=load_traces(workload, Path()),
-    )
-    before = await _tested(options)
-    if options.shards > 1:
-        await conduct_sharded(
-            plan,
-            {"baseline": target},
-            folder,
-            shards=options.shards,
-            progress=progress,
-        )
-    else:
-        await conduct(
-            plan, {"baseline": target}, folder, progress=progress, before=before
-        )
+    return plan
+
+
+def _has_limit(case: Case, options: LoadOptions) -> bool:
+    return options.max_tokens is not None or "max_tokens" in case.parameters
+
+
+def _finish(folder: RunFolder) -> None:
     manifest = folder.read_manifest()
     folder.write_manifest(msgspec.structs.replace(manifest, finished=True))
 
 
 async def _tested(options: LoadOptions) -> tuple[Threshold, ...]:
+    """The client against the mock, with the streams that one process will have."""
     if not options.is_tested:
         return ()
-    return await self_test(max(options.arrivals.concurrency, default=16))
+    streams = max(options.arrivals.concurrency, default=_OPEN_STREAMS)
+    return await self_test(max(1, -(-streams // options.shards)))
 
 
 def _workload(options: LoadOptions) -> WorkloadSpec:
@@ -217,83 +342,29 @@ def _workload(options: LoadOptions) -> WorkloadSpec:
     )
 
 
-def _cases(options: LoadOptions, workload: WorkloadSpec) -> tuple[Case, ...]:
-    if not options.cases:
-        message = {"role": "user", "content": options.prompt}
-        return (Case(id="prompt", class_="load", messages=(message,)),)
-    found = load_cases(workload, Path())
-    if options.max_tokens is None:
-        return found
-    # A load test's own limit wins over those of the cases.
-    limit = {"max_tokens": options.max_tokens}
+def _cases(
+    options: LoadOptions, workload: WorkloadSpec, traces: Mapping[str, Trace]
+) -> tuple[Case, ...]:
+    if options.cases:
+        return _limited(load_cases(workload, Path()), options.max_tokens)
+    if options.prompt is None and options.arrivals.trace is not None:
+        # Its own lengths, classes and shared beginnings, not only its arrivals.
+        trace = traces[options.arrivals.trace].window(
+            duration_s=options.arrivals.duration_s,
+            max_requests=options.arrivals.requests,
+        )
+        return synthesize(trace, seed=options.seed)
+    message = {"role": "user", "content": options.prompt or PROMPT}
+    return (Case(id="prompt", class_="load", messages=(message,)),)
+
+
+def _limited(cases: tuple[Case, ...], most: int | None) -> tuple[Case, ...]:
+    """A load test's own limit wins over those of the cases."""
+    if most is None:
+        return cases
     return tuple(
-        msgspec.structs.replace(case, parameters={**case.parameters, **limit})
-        for case in found
+        msgspec.structs.replace(
+            case, parameters={**case.parameters, "max_tokens": most}
+        )
+        for case in cases
     )
-
-
-def summary(
-    folder: RunFolder, *, slo: Mapping[str, float] | None = None
-) -> dict[str, Any]:
-    """One document about a load run.
-
-    Returns:
-        ``requests``, ``outcomes``, ``metrics`` (each with p50, p95, p99, mean, n),
-        ``client`` (valid, reasons) and ``levels`` with the same for each level.
-        Percentiles count failures as infinite; they, means and rates are ``None``
-        where they cannot be told.
-    """
-    requests = gather(per_request(part) for part in folder.parts())
-    requests = requests.where(~requests.at(phase="warmup"))
-    manifest = folder.read_manifest()
-    limits = dict(slo or {})
-    whole = _part(requests, limits)
-    levels = {
-        level: _part(requests.where(requests.at(phase=phase, level=level)), limits)
-        for phase, level in requests.levels()
-    }
-    return {**whole, "client": _client(manifest.health), "levels": levels}
-
-
-def _part(requests: Requests, slo: Mapping[str, float]) -> dict[str, Any]:
-    outcome = requests.label("outcome")
-    outcomes = {
-        name: int(outcome.equal(name).sum())
-        for name in ("completed", *sorted(set(outcome.names) - {"completed"}))
-    }
-    metrics = {name: _spread(requests, of) for name, of in DISTRIBUTIONS.items()}
-    found = rates(requests, within=within_slo(requests, slo))
-    for name, value in (
-        ("output_token_throughput_per_s", found.output_tokens_per_s),
-        ("request_throughput_per_s", found.requests_per_s),
-        ("goodput_per_s", found.goodput_per_s),
-    ):
-        metrics[name] = {
-            **dict.fromkeys(QUANTILES),
-            "mean": value,
-            "n": requests.n,
-        }
-    return {"requests": requests.n, "outcomes": outcomes, "metrics": metrics}
-
-
-def _spread(requests: Requests, metric: str) -> dict[str, float | None]:
-    column, served = requests.number(metric), requests.served()
-    known: Floats = column.values[served & column.known]
-    if not known.size:
-        return {**dict.fromkeys(QUANTILES), "mean": None, "n": 0}
-    failures = np.full(int((~served).sum()), np.inf)
-    sample = np.concatenate([known, failures])
-    spread: dict[str, float | None] = {
-        name: percentile(sample, q).value for name, q in QUANTILES.items()
-    }
-    return {**spread, "mean": float(known.mean()), "n": int(sample.size)}
-
-
-def _client(health: ClientHealth | None) -> dict[str, Any]:
-    if health is None:
-        return {"valid": False, "reasons": ["the client's health was not recorded"]}
-    return {
-        "valid": health.valid,
-        "reasons": list(health.reasons),
-        "notes": list(health.notes),
-    }

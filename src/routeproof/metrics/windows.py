@@ -118,6 +118,23 @@ def steady_window(start_s: Floats, end_s: Floats) -> tuple[float, float] | None:
     return float(at[high[0]]), float(at[high[-1] + 1])
 
 
+MOST_POINTS = 240
+"""Points of a course that is shown."""
+
+
+def flying(start_s: Floats, end_s: Floats) -> tuple[tuple[float, int], ...]:
+    """Requests under way over time: (moment, how many from then on), ascending.
+
+    At most ``MOST_POINTS``, evenly spaced when there were more changes than that.
+    """
+    at = np.unique(np.concatenate([start_s, end_s]))
+    if at.size > MOST_POINTS:
+        at = np.linspace(at[0], at[-1], MOST_POINTS)
+    begun = np.searchsorted(np.sort(start_s), at, side="right")
+    ended = np.searchsorted(np.sort(end_s), at, side="right")
+    return tuple(zip(at.tolist(), (begun - ended).tolist(), strict=True))
+
+
 def concurrency(
     start_s: Floats, end_s: Floats, window_s: tuple[float, float]
 ) -> float | None:

@@ -148,6 +148,8 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.give_up("invalid_response", "the server switched to another protocol")
         except httptools.HttpParserError as error:
             self.give_up("invalid_response", f"not HTTP: {error}")
 

@@ -41,6 +41,7 @@ class RouteJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     extra_fields: dict[str, Any] = {}
     ask_usage: bool = True
     pid: int | None = None
+    adapter_fields: dict[str, Any] | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,6 +145,9 @@ def _route(target: Target) -> RouteJob:
         extra_fields=dict(target.extra_fields),
         ask_usage=target.ask_usage,
         pid=target.pid,
+        adapter_fields=None
+        if target.adapter_fields is None
+        else dict(target.adapter_fields),
     )
 
 
@@ -163,6 +167,7 @@ def _target(route: RouteJob, secret: str | None) -> Target:
         extra_fields=route.extra_fields,
         ask_usage=route.ask_usage,
         pid=route.pid,
+        adapter_fields=route.adapter_fields,
     )
 
 

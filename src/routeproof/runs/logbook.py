@@ -92,7 +92,12 @@ class Logbook:
 
 
 def merge_shards(
-    folder: RunFolder, shards: int, gone: Mapping[int, tuple[float, str]]
+    folder: RunFolder,
+    shards: int,
+    gone: Mapping[int, tuple[float, str]],
+    *,
+    before: Sequence[Threshold] = (),
+    stages: Sequence[StageDone] = (),
 ) -> None:
     """Put the health of all shards into the manifest.
 
@@ -100,6 +105,8 @@ def merge_shards(
         folder: The run.
         shards: How many there were.
         gone: Those that died: seconds on the run's clock, and how.
+        before: Checks made before the run.
+        stages: As they went, so that a shard that died marks those it was missed in.
     """
     if not folder.manifest_path.exists():
         return
@@ -117,8 +124,8 @@ def merge_shards(
             health = msgspec.json.decode(path.read_bytes(), type=ClientHealth)
             notes.extend(health.notes)
             for place, numbers in health.by_level.items():
-                before = levels.get(place)
-                levels[place] = worse_of(before, numbers) if before else dict(numbers)
+                known = levels.get(place)
+                levels[place] = worse_of(known, numbers) if known else dict(numbers)
     dead = [
         Threshold(
             name=f"shard_{shard}_alive", value=0.0, limit=1.0, at_least=True, ok=False
@@ -128,7 +135,17 @@ def merge_shards(
     for shard, (at_s, words) in sorted(gone.items()):
         notes.append(
             f"shard {shard} died at {at_s:.1f} s ({words}); from then on the load was "
-            f"less than asked until its requests were sent again"
+            f"less than asked{_missed_in(stages, at_s)}"
         )
-    health = judge_client(levels, before=[*earlier, *dead], notes=notes)
+    health = judge_client(levels, before=[*earlier, *before, *dead], notes=notes)
     folder.write_manifest(replace(manifest, health=health))
+
+
+def _missed_in(stages: Sequence[StageDone], at_s: float) -> str:
+    """The windows that a death spoils: what had not ended by then."""
+    windows = [
+        f"{s.phase}/{s.level} ({max(at_s, s.started_s):.1f} to {s.ended_s:.1f} s)"
+        for s in stages
+        if s.started_s is not None and s.ended_s is not None and s.ended_s >= at_s
+    ]
+    return f": {', '.join(windows)}" if windows else ""

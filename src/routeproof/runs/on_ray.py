@@ -9,12 +9,13 @@ finish, so that the driver can store them while the run goes on.
 import asyncio
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from routeproof.errors import ConfigError, MeasurementError
 from routeproof.records.files import write_atomically
+from routeproof.records.manifest import Threshold
 from routeproof.records.record import Arm
 from routeproof.records.store import RunFolder
 from routeproof.runs.blocks import Plan
@@ -118,6 +119,7 @@ async def conduct_on_ray(
     *,
     shards: int,
     address: str = "auto",
+    before: Sequence[Threshold] = (),
 ) -> Conducted:
     """As ``conduct``, with ``shards`` processes spread over a Ray cluster.
 
@@ -127,6 +129,7 @@ async def conduct_on_ray(
         folder: On the driver; parts arrive there within seconds.
         shards: How many processes, one CPU each.
         address: Of the cluster (``ray://host:10001``), or ``auto``.
+        before: Checks of ``runs.selftest.self_test``, to be kept with the others.
 
     Raises:
         ConfigError: Ray is not installed, or the cluster is not there.
@@ -137,11 +140,11 @@ async def conduct_on_ray(
     zero_wall_s = origin_of(folder).wall_s
     secrets = write_job(folder, plan, targets, zero_wall_s)
     job = (folder.shards_path / "job.json").read_bytes()
-    before = folder.done_request_ids()
+    stored = folder.done_request_ids()
     began_s = time.monotonic()
     actor = ray.remote(num_cpus=0)(Meeting).remote(shards)
     send = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(_send)
-    done = ray.put(frozenset(before))
+    done = ray.put(frozenset(stored))
     tasks = [send.remote(actor, (i, shards), job, secrets, done) for i in range(shards)]
     try:
         await _follow(ray, actor, tasks, folder)
@@ -151,15 +154,16 @@ async def conduct_on_ray(
         gone = await actor.gone.remote()
         await _store(actor, folder)
         late = {i: (at - zero_wall_s, words) for i, (at, words) in gone.items()}
-        merge_shards(folder, shards, late)
+        stages = stages_done(plan, folder)
+        merge_shards(folder, shards, late, before=before, stages=stages)
     if len(gone) == shards:
         raise MeasurementError(f"all {shards} load processes died: {gone[0][1]}")
-    for stage in stages_done(plan, folder):
+    for stage in stages:
         Logbook(folder).note_stage(stage)
-    sent = folder.done_request_ids() - before
+    sent = folder.done_request_ids() - stored
     return Conducted(
         sent=len(sent),
-        skipped=len(before),
+        skipped=len(stored),
         failed=0,
         seconds=time.monotonic() - began_s,
     )

@@ -26,6 +26,9 @@ class Target:
         model: Sent as ``model``.
         adapter: Knows which fields bring per-request details, and how to read them.
         extra_fields: Merged into every body of this arm; the case's own win.
+        adapter_fields: Sent in place of the adapter's own request fields: those of
+            them that every arm's server accepts (``engines.capabilities.sendable``).
+            ``None`` = all of the adapter's.
         ask_usage: Send ``stream_options`` (some servers refuse it).
         pid: Process of an engine on this machine, for its memory and CPU time.
     """
@@ -36,6 +39,13 @@ class Target:
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
     ask_usage: bool = True
     pid: int | None = None
+    adapter_fields: Mapping[str, Any] | None = None
+
+    def detail_fields(self) -> Mapping[str, Any]:
+        """Request fields that bring per-request details back."""
+        if self.adapter_fields is None:
+            return self.adapter.request_fields()
+        return self.adapter_fields
 
 
 def path_of(case: Case) -> str:
@@ -77,7 +87,7 @@ def body_of(
     body["stream"] = stream
     if stream and target.ask_usage:
         body["stream_options"] = {"include_usage": True}
-    body.update(target.adapter.request_fields())
+    body.update(target.detail_fields())
     body.update(target.extra_fields)
     body.update(case.parameters)
     if prefill_only:

@@ -11,13 +11,13 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from routeproof.errors import MeasurementError
-from routeproof.records.manifest import StageDone
+from routeproof.records.manifest import StageDone, Threshold
 from routeproof.records.record import Arm
 from routeproof.records.store import RunFolder
 from routeproof.runs.blocks import Plan
@@ -37,6 +37,7 @@ async def conduct_sharded(
     *,
     shards: int,
     progress: Callable[[Progress], None] | None = None,
+    before: Sequence[Threshold] = (),
 ) -> Conducted:
     """As ``conduct``, with ``shards`` processes.
 
@@ -52,7 +53,7 @@ async def conduct_sharded(
     secrets = write_job(folder, plan, targets, zero_wall_s)
     shutil.rmtree(folder.barrier_path, ignore_errors=True)
     folder.barrier_path.mkdir()
-    before = folder.done_request_ids()
+    stored = folder.done_request_ids()
     began_s = time.monotonic()
     crew = _Crew(folder, shards, progress)
     try:
@@ -60,14 +61,14 @@ async def conduct_sharded(
     finally:
         dead = dead_shards(folder.barrier_path)
         gone = {i: (at - zero_wall_s, words) for i, (at, words) in dead.items()}
-        merge_shards(folder, shards, gone)
-    stages = stages_done(plan, folder)
+        stages = stages_done(plan, folder)
+        merge_shards(folder, shards, gone, before=before, stages=stages)
     for done in stages:
         Logbook(folder).note_stage(done)
-    sent = folder.done_request_ids() - before
+    sent = folder.done_request_ids() - stored
     return Conducted(
         sent=len(sent),
-        skipped=len(before),
+        skipped=len(stored),
         failed=sum(told.failed for told in crew.told.values()),
         seconds=time.monotonic() - began_s,
     )
@@ -105,7 +106,7 @@ class _Crew:
     async def _one(self, index: int, environ: Mapping[str, str]) -> int:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "routeproof.runs.worker", str(self.folder.path)),
-            *("--shard", f"{index}/{self.count}"),
+            f"{index}/{self.count}",
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -1,11 +1,10 @@
-"""One of several load processes: ``python -m routeproof.runs.worker FOLDER``.
+"""One of several load processes: ``routeproof worker FOLDER --shard i/n``.
 
 Every process builds the plan of the job in the folder and sends its share. Under
 Kubernetes Indexed Jobs, ``--shard`` is the completion index and the folder a shared
 volume; ``routeproof.runs.sharded`` starts the processes on one machine.
 """
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from routeproof.errors import RouteproofError
+from routeproof.errors import ConfigError, RouteproofError
 from routeproof.records.store import RunFolder
 from routeproof.runs.conduct import Conducted, Progress, conduct
 from routeproof.runs.job import read_job
@@ -70,39 +69,53 @@ def _tell(progress: Progress) -> None:
     print(msgspec.json.encode(told).decode(), flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code is that of the error, 0 when all was sent."""
-    parser = argparse.ArgumentParser(prog="python -m routeproof.runs.worker")
-    parser.add_argument("folder", type=Path, help="the run folder, with its job")
-    parser.add_argument("--shard", default="0/1", help="this process: i/n, from 0")
-    parser.add_argument("--seed", type=int, help="must be the job's, if given")
-    parser.add_argument("--start-at", type=float, help="Unix time of the first block")
-    given = parser.parse_args(arguments)
-    index, _, count = given.shard.partition("/")
+def carry_out(
+    path: Path,
+    shard: str,
+    *,
+    seed: int | None = None,
+    start_at: float | None = None,
+) -> Conducted:
+    """``work`` on a loop of its own, with the arguments as a person writes them.
+
+    Args:
+        path: The run folder.
+        shard: ``i/n``, from 0.
+        seed: Must be the job's, if given.
+        start_at: As for ``work``.
+
+    Raises:
+        ConfigError: The shard or the seed cannot be.
+        RouteproofError: As ``work``.
+    """
+    index, _, count = shard.partition("/")
     if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
-        parser.error(f"--shard is i/n with i below n, not {given.shard}")
-    try:
-        if given.seed is not None:
-            _check_seed(given.folder, given.seed)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(
-                work(given.folder, int(index), int(count), start_at=given.start_at)
+        raise ConfigError(
+            f"`{shard}` is no shard", key="--shard", hint="i/n with i below n: 3/8"
+        )
+    if seed is not None:
+        plan, *_ = read_job(RunFolder.open(path))
+        if plan.seed != seed:
+            raise ConfigError(
+                f"the job in {path} has the seed {plan.seed}, not {seed}",
+                key="--seed",
+                hint="all processes of a run share one seed",
             )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work(path, int(index), int(count), start_at=start_at))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """What ``runs.sharded`` starts, without the imports of the command line."""
+    path, shard = sys.argv[1:] if arguments is None else arguments
+    try:
+        carry_out(Path(path), shard)
     except RouteproofError as error:
         print(str(error), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def _check_seed(path: Path, seed: int) -> None:
-    plan, *_ = read_job(RunFolder.open(path))
-    if plan.seed != seed:
-        raise RouteproofError(
-            f"the job in {path} has the seed {plan.seed}, not {seed}",
-            hint="all processes of a run share one seed",
-        )
 
 
 if __name__ == "__main__":
