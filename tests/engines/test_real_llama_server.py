@@ -33,8 +33,8 @@ SELF = ("--spec-type", "draft-simple", "-md", "{model}", "--spec-draft-n-max", "
     ("flags", "draft_tokens", "method", "rates"),
     [
         ((*NGRAM, "--spec-ngram-simple-size-m", "8"), 8, "ngram-simple", (0.0, 1.0)),
-        (DRAFT, 4, "draft_model", (0.0, 0.9)),
-        (SELF, 4, "draft_model", (0.9, 1.0)),
+        (DRAFT, 4, "draft_model", (0.0, 0.8)),
+        (SELF, 4, "draft_model", (0.8, 1.0)),
     ],
     ids=["ngram", "draft", "self-draft"],
 )

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from routeproof.cli.tune import numbers
 from routeproof.errors import ConfigError
 from routeproof.jobs.demo import DemoSize, demo_proof
-from routeproof.jobs.tune import tune
+from routeproof.jobs.tune import Point, tune
 from routeproof.jobs.tune_choice import choose, is_hopeless
+from routeproof.proof.workload import LoadSpec, WorkloadSpec
+from routeproof.runs.plan import build_plan
+from routeproof.workloads.case import Case
 
 
 def a_row(draft_tokens, gain=1.2, spread=0.05, **changes):
@@ -114,16 +117,34 @@ def test_a_candidate_that_does_not_speculate_cannot_be_tuned(tmp_path):
         tune(path, tmp_path / "out", draft_tokens=(1,), concurrency=(1,))
 
 
+def test_every_load_has_the_blocks_that_an_interval_needs():
+    load = Point(4, (1, 4, 16), 12, 20.0).load(LoadSpec(block_size=8))
+    assert load.latency.requests // load.block_size >= 4
+    assert load.latency.concurrency == (1,)
+    assert load.sweep.concurrency == (4, 16)
+    cases = [Case(id=f"c{i}", class_="chat", prompt=f"Say {i}") for i in range(12)]
+    plan = build_plan(
+        cases, WorkloadSpec(load=load), arms=("baseline", "candidate"), traces=None
+    )
+    for stage in plan.stages:
+        if stage.phase in ("latency", "sweep"):
+            blocks = [b for b in stage.blocks if b.arm == "candidate"]
+            assert len(blocks) >= 4, (stage.phase, stage.level)
+    only = Point(4, (4,), 12, 20.0).load(LoadSpec())
+    assert only.latency is None and only.sweep.concurrency == (4,)
+
+
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_real_grid_ends_with_a_record_and_does_not_run_twice(tmp_path):
     path = tmp_path / "ngram.yaml"
     size = DemoSize(cases=9, required_per_class=1)
     path.write_text(demo_proof("ngram", path, size=size))
-    given = {"draft_tokens": (2, 8), "concurrency": (1,), "cases": 9, "requests": 4}
+    given = {"draft_tokens": (2, 8), "concurrency": (1,), "cases": 9}
     found = tune(path, tmp_path / "out", **given)
     assert [row["draft_tokens"] for row in found.rows] == [2, 8]
     assert all(row["equal_share"] is not None for row in found.rows)
+    assert all(row["gain_low"] is not None for row in found.rows)
     assert not found.failed
     stamps = [p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*.parquet")]
     again = tune(path, tmp_path / "out", **given)

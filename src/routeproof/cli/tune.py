@@ -13,8 +13,10 @@ from routeproof.errors import ConfigError
 @click.argument("proof", type=click.Path(path_type=Path))
 @click.option("--draft-tokens", default="1..8", show_default=True, metavar="A..B|A,B")
 @click.option("--concurrency", default="1,4", show_default=True, metavar="A,B")
-@click.option("--cases", default=27, show_default=True, help="Cases checked per point.")
-@click.option("--requests", default=24, show_default=True, help="Per load and route.")
+@click.option("--cases", default=12, show_default=True, help="Cases checked per point.")
+@click.option(
+    "--seconds", default=20.0, show_default=True, help="Per load beyond one stream."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Goes on where it stopped."
 )
@@ -24,7 +26,7 @@ def command(
     draft_tokens: str,
     concurrency: str,
     cases: int,
-    requests: int,
+    seconds: float,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -40,7 +42,7 @@ def command(
             draft_tokens=numbers(draft_tokens, "--draft-tokens"),
             concurrency=numbers(concurrency, "--concurrency"),
             cases=cases,
-            requests=requests,
+            seconds=seconds,
             listener=listener,
         )
     if as_json:

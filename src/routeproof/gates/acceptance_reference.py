@@ -1,6 +1,7 @@
 """Acceptance of a run as a reference for later ones, and a run against one."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routeproof.errors import FormatError
 from routeproof.gates.facts import Row
@@ -10,7 +11,7 @@ from routeproof.metrics.acceptance_drift import CaseCounts, Reference, drift
 from routeproof.metrics.acceptance_requests import all_passes, decode_tokens
 from routeproof.metrics.acceptance_sums import sum_counts, sum_groups
 from routeproof.metrics.requests import Requests
-from routeproof.records.columns import Bools
+from routeproof.records.columns import Bools, Column
 
 
 def reference_from(
@@ -45,19 +46,41 @@ def reference_from(
 def _cases(
     requests: Requests, keep: Bools, classes: list[str], draft_tokens: int | None
 ) -> dict[str, CaseCounts]:
+    """Sums by case over the requests that tell what they were drafted."""
     case = requests.label("case_id")
-    made, passes = decode_tokens(requests), all_passes(requests, draft_tokens)
-    told = keep & made.known & passes.known & (case.codes >= 0)
-    codes, n = case.codes[told], len(case.names)
-    decoded = np.bincount(codes, weights=made.values[told], minlength=n)
-    taken = np.bincount(codes, weights=passes.values[told], minlength=n)
+    told = keep & requests.number("accepted").known & (case.codes >= 0)
+    codes, n = case.codes[told].astype(np.int64), len(case.names)
+    sums = {
+        name: _sums(column, told, codes, n)
+        for name, column in (
+            ("decoded", decode_tokens(requests)),
+            ("passes", all_passes(requests, draft_tokens)),
+            ("drafted", requests.number("drafted")),
+            ("accepted", requests.number("accepted")),
+        )
+    }
+    counts = np.bincount(codes, minlength=n)
     return {
         name: CaseCounts(
-            slice=f"class={classes[i]}", decoded=int(decoded[i]), passes=int(taken[i])
+            slice=f"class={classes[i]}",
+            **{each: column[i] for each, column in sums.items()},
         )
         for i, name in enumerate(case.names)
-        if taken[i] > 0
+        if counts[i]
     }
+
+
+def _sums(
+    column: Column, told: Bools, codes: NDArray[np.int64], n: int
+) -> list[int | None]:
+    """Sum for each case; ``None`` where one of its requests does not tell."""
+    known = column.known[told]
+    lacking = np.bincount(codes[~known], minlength=n)
+    total = np.bincount(codes, weights=column.values[told] * known, minlength=n)
+    return [
+        None if missing else int(value)
+        for value, missing in zip(total.tolist(), lacking.tolist(), strict=True)
+    ]
 
 
 def drift_rows(

@@ -6,6 +6,7 @@ on correct answers inside the SLO per second, for each load apart, never on acce
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,11 @@ from routeproof.records.files import write_atomically
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import Judgement
 from routeproof.routes.resolve import resolve
+from routeproof.stats.ratio import FEWEST_BLOCKS
+
+SINGLE = 1
+REQUESTS = 4 * FEWEST_BLOCKS
+"""Requests of a single stream on each route."""
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,11 +56,14 @@ def tune(
     *,
     draft_tokens: Sequence[int],
     concurrency: Sequence[int],
-    cases: int = 27,
-    requests: int = 24,
+    cases: int = 12,
+    seconds: float = 20.0,
     listener: Listener | None = None,
 ) -> Tuned:
     """Run the grid and pick.
+
+    A point takes about as long as its cases and 16 requests more on both routes, one
+    after the other, and twice ``seconds`` for each load beyond a single stream.
 
     A search that was interrupted goes on when it is called again with the same folder:
     points that were judged are not run again, a point half done is resumed.
@@ -64,8 +73,8 @@ def tune(
         out: Folder of the search; each point is a run folder in it.
         draft_tokens: Draft lengths to try, in the order given.
         concurrency: Loads to try each at.
-        cases: Cases of the golden stage: the sample of equality and quality.
-        requests: Requests per load and arm.
+        cases: The sample of equality and quality.
+        seconds: How long each load beyond a single stream lasts on each route.
         listener: Who is told.
 
     Raises:
@@ -87,7 +96,8 @@ def tune(
             skipped[length] = reason
             continue
         hears.say(f"draft length {length}")
-        path = _point_file(proof, proof_path, out, length, concurrency, cases, requests)
+        wanted = Point(length, tuple(concurrency), cases, seconds)
+        path = _point_file(proof, proof_path, out, wanted)
         try:
             found = _point(path, out / f"k{length}", hears)
         except EngineError as error:
@@ -119,44 +129,56 @@ def _check(proof: Proof, path: Path) -> None:
         )
 
 
-def _point_file(
-    proof: Proof,
-    proof_path: Path,
-    out: Path,
-    length: int,
-    concurrency: Sequence[int],
-    cases: int,
-    requests: int,
-) -> Path:
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One draft length of the grid, and how it is measured; see `tune`."""
+
+    draft_tokens: int
+    concurrency: tuple[int, ...]
+    cases: int
+    seconds: float
+
+    def load(self, like: LoadSpec) -> LoadSpec:
+        """A single stream sends so many requests, further loads last so long.
+
+        Both in at least the four blocks that an interval needs.
+        """
+        further = tuple(c for c in self.concurrency if c != SINGLE)
+        single = ArrivalSpec(concurrency=(SINGLE,), requests=REQUESTS)
+        sweep = ArrivalSpec(concurrency=further, duration_s=self.seconds)
+        return LoadSpec(
+            quality=ArrivalSpec(concurrency=(SINGLE,)),
+            latency=single if SINGLE in self.concurrency else None,
+            sweep=sweep if further else None,
+            block_size=min(like.block_size, REQUESTS // FEWEST_BLOCKS),
+            warmup_requests=like.warmup_requests,
+            request_timeout_s=like.request_timeout_s,
+        )
+
+
+def _point_file(proof: Proof, proof_path: Path, out: Path, point: Point) -> Path:
     """The proof file of one point, written beside its run."""
     spec = proof.candidate.speculation
     launch = proof.candidate.launch
     assert spec is not None and launch is not None
     engine = proof.candidate.engine or proof.baseline.engine
     name = engine.name if engine is not None else "llama.cpp"
+    length = point.draft_tokens
     candidate = msgspec.structs.replace(
         proof.candidate,
         speculation=msgspec.structs.replace(spec, draft_tokens=length, options={}),
         launch=with_draft_tokens(launch, name, length),
     )
-    load = LoadSpec(
-        quality=ArrivalSpec(concurrency=(1,)),
-        latency=None,
-        sweep=ArrivalSpec(concurrency=tuple(concurrency), requests=requests),
-        block_size=proof.workload.load.block_size,
-        warmup_requests=proof.workload.load.warmup_requests,
-        request_timeout_s=proof.workload.load.request_timeout_s,
-    )
     workload = msgspec.structs.replace(
         proof.workload,
         cases=tuple(_absolute(c, proof_path.parent) for c in proof.workload.cases),
-        max_cases=min(cases, proof.workload.max_cases or cases),
+        max_cases=min(point.cases, proof.workload.max_cases or point.cases),
         classes_required={},
-        load=load,
+        load=point.load(proof.workload.load),
     )
-    point = msgspec.structs.replace(proof, candidate=candidate, workload=workload)
+    changed = msgspec.structs.replace(proof, candidate=candidate, workload=workload)
     path = out / f"k{length}.yaml"
-    text = yaml.safe_dump(msgspec.to_builtins(point), sort_keys=False)
+    text = yaml.safe_dump(msgspec.to_builtins(changed), sort_keys=False)
     write_atomically(path, text.encode())
     return path
 
@@ -189,7 +211,7 @@ def rows_of(length: int, found: Judgement) -> list[Row]:
     peak = sizes[0] if sizes else None
     rows: list[Row] = []
     for load in evidence.speed.loads:
-        if load.arm != "candidate" or load.phase != "sweep":
+        if load.arm != "candidate" or load.phase not in ("latency", "sweep"):
             continue
         ratio = _ratio(evidence.speed.ratios, load)
         interval = ratio.gain_interval if ratio else None

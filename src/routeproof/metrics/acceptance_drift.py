@@ -17,9 +17,12 @@ TOLERANCE = 0.05
 FEWEST_PAIRS = 10
 """Cases below which pairing them says nothing."""
 
+MOST_ERRORS = 99.0
+"""Largest number of standard errors that is written down."""
+
 
 class CaseCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sums over the requests of one case.
+    """Sums over the requests of one case; ``None`` is unknown.
 
     Attributes:
         slice: The slice it belongs to, such as ``class=code``.
@@ -28,8 +31,10 @@ class CaseCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     slice: str
-    decoded: int
-    passes: int
+    decoded: int | None = None
+    passes: int | None = None
+    drafted: int | None = None
+    accepted: int | None = None
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,33 +109,38 @@ def drift(
     )
 
 
+RATIOS = {
+    "tokens_per_pass": ("decoded", "passes"),
+    "acceptance_rate": ("accepted", "drafted"),
+}
+"""Metric to the sums of a case that it is a ratio of."""
+
+
 def _paired(
     found: Drift, reference: Reference, now: Reference, tolerance: float
 ) -> Drift:
     """The same row with its certainty from the cases both sides have."""
-    if found.metric != "tokens_per_pass":
-        return found
+    above, below = RATIOS[found.metric]
     pairs = [
-        (then, now.cases[name])
+        (getattr(then, above), getattr(then, below), getattr(after, above),
+         getattr(after, below))
         for name, then in reference.cases.items()
-        if name in now.cases and found.where in ("overall", then.slice)
-    ]
-    usable = [(a, b) for a, b in pairs if a.passes > 0 and b.passes > 0]
+        if (after := now.cases.get(name)) is not None
+        and found.where in ("overall", then.slice)
+    ]  # fmt: skip
+    usable = [row for row in pairs if None not in row and row[1] and row[3]]
     if len(usable) < FEWEST_PAIRS:
         return found
-    table = np.array(
-        [(a.decoded, a.passes, b.decoded, b.passes) for a, b in usable], dtype=float
-    )
-    (t0, p0, t1, p1), n = table.sum(axis=0), len(usable)
+    table = np.array(usable, dtype=np.float64)
+    (t0, p0, t1, p1), n = table.sum(axis=0).tolist(), len(usable)
     if min(t0, t1) <= 0:
         return found
     # Influence of a case on log(t1 / p1) - log(t0 / p0).
     each = table[:, 2] / t1 - table[:, 3] / p1 - table[:, 0] / t0 + table[:, 1] / p0
     error = float(np.sqrt((each**2).sum() * n / (n - 1)))
     shift = math.log(t1 / p1) - math.log(t0 / p0)
-    # No case changed its share: a shift then has no chance in it.
-    z = shift / error if error > 1e-12 else math.copysign(math.inf, shift)
-    z = max(min(z, 99.0), -99.0) if shift else 0.0
+    # Where every case moved alike there is no chance in the shift.
+    z = 0.0 if abs(shift) < 1e-12 else shift / max(error, abs(shift) / MOST_ERRORS)
     fell = found.change < -tolerance and z < -3.0
     return msgspec.structs.replace(found, z=z, fell=fell, pairs=n)
 
