@@ -5,6 +5,7 @@ column in which nothing is known is left out: absent means unknown for every row
 """
 
 import io
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +39,7 @@ _MAGIC = b"PAR1"
 _COMPRESSION = "zstd(3)"
 _ROWS_PER_BATCH = 1 << 20
 _ROWS_PER_GROUP = 1 << 17
+_HALF = re.compile("[\ud800-\udfff]")
 _TYPE_TEST: Any = DataType
 _ARROW_TYPES = {
     "float64": DataType.float64(),
@@ -157,7 +159,13 @@ def _to_arrow(column: AnyColumn, storage: Storage) -> Array:
             return list_array(offsets, values, type=kind)
         mask = Array.from_numpy(~column.known)
         return list_array(offsets, values, type=kind, mask=mask)
-    return compute.dictionary_encode(Array(column.tolist(), type=DataType.string()))
+    texts = column.tolist()
+    try:
+        return compute.dictionary_encode(Array(texts, type=DataType.string()))
+    except UnicodeEncodeError:
+        # JSON can carry half a surrogate pair and UTF-8 cannot: U+FFFD stands for it.
+        whole = [None if text is None else _HALF.sub("\ufffd", text) for text in texts]
+        return compute.dictionary_encode(Array(whole, type=DataType.string()))
 
 
 def _numbers(values: NDArray[Any], known: Bools, storage: Storage) -> Array:
