@@ -35,6 +35,9 @@ KEPT_TEXTS = (
 )
 """Text columns that stay: each has few distinct values."""
 
+COMPARED = frozenset({"quality", "latency", "sweep", "soak"})
+"""Phases whose answers are compared text by text."""
+
 KEPT_NUMBERS = (
     "block",
     "trial",
@@ -76,7 +79,7 @@ def per_request(records: Records) -> Records:
     Further number columns: ``request_key`` (52 bits of the request id),
     ``output_tokens`` (also summed from chunks), ``first_bundle_tokens``,
     ``answer_characters``, ``answer_digest`` (52 bits over text, reasoning and tool
-    calls; quality phase only), ``is_looping`` (0 or 1).
+    calls; not of warm-up), ``is_looping`` (0 or 1).
     """
     asked = with_served(records)
     numbers = {
@@ -148,7 +151,7 @@ def is_looping(text: str, *, window: int = 40, repeats: int = 6) -> bool:
 def _of_texts(records: Records) -> dict[str, Column]:
     texts = records.text("text")
     told = served(records)
-    compared = told & records.is_in("phase", "quality")
+    compared = told & records.is_in("phase", COMPARED)
     parts = (texts, records.text("reasoning"), records.text("tool_calls"))
     joined = [
         one if not two and not three else "".join(p for p in (one, two, three) if p)

@@ -43,6 +43,9 @@ WORDS: tuple[str, ...] = (
 END = len(WORDS)
 """Index of the end-of-text token, which is no word."""
 
+END_TOKEN = "<|end|>"
+"""How log probabilities name it."""
+
 START = 2
 """Words of context that the prompt puts in front of the answer."""
 

@@ -1,6 +1,10 @@
-"""Log probabilities of scripted tokens: made up, repeatable, near ties in place."""
+"""Log probabilities of tokens: the toy model's own, or made up for a script.
+
+Made-up ones are repeatable, with the near ties of the script in place.
+"""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from routeproof.simulator import draws, tokens
@@ -27,29 +31,38 @@ _OTHERS = (
 )
 
 
+Ranked = Sequence[tuple[str, float]]
+"""Tokens and their natural log probabilities, likeliest first."""
+
+
 def entry(
-    ask: Ask, at: int, token: str, tie: Tie | None, wrong: SamplingDefects
+    ask: Ask, token: str, ranked: Ranked, wrong: SamplingDefects
 ) -> dict[str, Any]:
     """The logprobs object of one token of a chat answer.
 
     Args:
         ask: Says how many alternatives are wanted.
-        at: Index of the token in the text.
         token: The token.
-        tie: Where the answer's near tie is.
+        ranked: Distribution it was drawn from, the token itself among it.
         wrong: A defective route shifts or zeroes the values.
     """
-    own, others = _ranked(ask.key, at, token, tie)
-    ranked = [(token, own), *others][: ask.top_logprobs]
+    own = next(value for name, value in ranked if name == token)
+    ranked = ranked[: ask.top_logprobs]
     shift = wrong.logprob_shift
     return _item(token, _told(own, shift, wrong)) | {
         "top_logprobs": [_item(t, _told(v, shift, wrong)) for t, v in ranked]
     }
 
 
-def _ranked(
-    key: str, at: int, token: str, tie: Tie | None
-) -> tuple[float, list[tuple[str, float]]]:
+def made_up(key: str, at: int, token: str, tie: Tie | None) -> Ranked:
+    """A distribution for the token ``at`` of a scripted answer, the token first.
+
+    Args:
+        key: Name of the prompt.
+        at: Index of the token in the text.
+        token: The token.
+        tie: Where the answer's near tie is.
+    """
     if tie is not None and tie.at == at:
         own, second = math.log(0.45), math.log(0.45) - TIE_MARGIN
         first_other = [(tie.other, second)]
@@ -62,7 +75,7 @@ def _ranked(
     for rank in range(5):
         rest /= 2
         first_other.append((others[(start + rank) % len(others)], math.log(rest)))
-    return own, first_other
+    return [(token, own), *first_other]
 
 
 def _told(value: float, shift: float, wrong: SamplingDefects) -> float:

@@ -12,6 +12,7 @@ from routeproof.simulator.engine import Engine
 from routeproof.simulator.script import Piece
 from routeproof.simulator.sequence import Emission
 from routeproof.simulator.sequence import Sequence as Answering
+from routeproof.simulator.source import ToySource
 
 DONE = b"data: [DONE]\n\n"
 CREATED = 1_790_000_000
@@ -260,8 +261,14 @@ class Reply:
         self, sequence: Answering, first: int, group: list[Piece]
     ) -> list[dict[str, Any]]:
         wrong = self._engine.defects.sampling
+        source = sequence.source
         tie = sequence.script.tie if sequence.script else None
-        return [
-            logprobs.entry(self._ask, first + i, piece.text, tie, wrong)
-            for i, piece in enumerate(group)
-        ]
+        out = []
+        for at, piece in enumerate(group, first):
+            ranked = (
+                source.ranked(at)
+                if isinstance(source, ToySource)
+                else logprobs.made_up(self._ask.key, at, piece.text, tie)
+            )
+            out.append(logprobs.entry(self._ask, piece.text, ranked, wrong))
+        return out

@@ -89,6 +89,16 @@ class ToySource:
                 break
         return Passed(len(self.pieces) - before, verified.drafted, verified.accepted)
 
+    def ranked(self, at: int) -> list[tuple[str, float]]:
+        """Every token and its log probability before the token ``at`` was drawn.
+
+        The model's own, before temperature and filters, as engines tell it.
+        """
+        p = self.model.target(self.context[: language.START + at])
+        names = (*language.WORDS, language.END_TOKEN)
+        order = np.argsort(-p, kind="stable").tolist()
+        return [(names[i], float(np.log(p[i]))) for i in order if p[i] > 0.0]
+
     def _filtered(self, which: int) -> NextOf:
         ask, wrong = self.ask, self.defects
         keep = Filter(
