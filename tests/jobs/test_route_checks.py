@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from page_server import Page, serving
 
+from routeproof.engines.capabilities import Capability
 from routeproof.errors import ConfigError
 from routeproof.jobs.route_checks import RouteChecks, check_routes
 from routeproof.jobs.stand_up import stand_up
@@ -98,3 +99,12 @@ def test_a_pair_upgraded_on_one_side_stops_before_anything_is_sent(tmp_path):
     upgraded = {**pair, "revision": "bbbbbbbb"}
     with pytest.raises(ConfigError, match="its draft was not"):
         checked(engine(speculates=True), path, **upgraded)
+
+
+def test_details_are_asked_for_only_in_words_that_both_routes_accept():
+    yes, no = Capability(state="accepted"), Capability(state="refused")
+    both = RouteChecks(
+        baseline={"field:a": yes, "field:b": yes, "field:c": yes},
+        candidate={"field:a": yes, "field:b": no},
+    )
+    assert both.sendable({"a": 1, "b": 2, "c": 3}) == {"a": 1}

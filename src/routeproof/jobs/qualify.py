@@ -239,7 +239,7 @@ class _Run:
         sending = asyncio.ensure_future(
             conduct(
                 part,
-                _targets(routes),
+                _targets(routes, folder),
                 folder,
                 progress=self.listener.requests,
                 before=before,
@@ -355,17 +355,22 @@ def _opened(proof_path: Path, out: Path, *, is_resumed: bool) -> RunFolder:
     return folder
 
 
-def _targets(routes: Routes) -> dict[Arm, Target]:
+def _targets(routes: Routes, folder: RunFolder) -> dict[Arm, Target]:
+    """Both arms, with the request fields that both were found to accept."""
+    noted = folder.read_manifest().notes.get("route_checks")
+    checks = None if noted is None else msgspec.convert(noted, RouteChecks)
     return {
-        "baseline": _target(routes.baseline),
-        "candidate": _target(routes.candidate),
+        "baseline": _target(routes.baseline, checks),
+        "candidate": _target(routes.candidate, checks),
     }
 
 
-def _target(standing: Standing) -> Target:
+def _target(standing: Standing, checks: RouteChecks | None) -> Target:
+    fields = standing.adapter.request_fields()
     return Target(
         endpoint=standing.endpoint,
         model=standing.model,
         adapter=standing.adapter,
         pid=None if standing.running is None else standing.running.pid,
+        adapter_fields=None if checks is None else checks.sendable(fields),
     )

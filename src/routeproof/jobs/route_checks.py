@@ -1,7 +1,8 @@
 """What two standing routes accept, how they tokenize, and whether they are locked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -11,6 +12,7 @@ from routeproof.engines.capabilities import (
     needs_fallback,
     probe_capabilities,
     refused_by_one,
+    sendable,
 )
 from routeproof.engines.parameters import parameter_sets
 from routeproof.jobs.stand_up import Routes, Standing
@@ -43,6 +45,10 @@ class RouteChecks(
     fallback: tuple[str, ...] = ()
     token_differences: tuple[TokenDifference, ...] | None = None
     lock: tuple[LockProblem, ...] = ()
+
+    def sendable(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of an adapter's request fields that both routes accept."""
+        return sendable(fields, self.baseline, self.candidate)
 
     def unfair_cases(self) -> dict[str, str]:
         """Combinations of the workload that only one route answers."""
