@@ -111,6 +111,28 @@ def test_cases_of_a_slice_carry_all_its_tags():
     assert len(facts(cases).ids({})) == 3
 
 
+def test_language_and_tools_of_a_prompt_are_slices_of_their_own():
+    spanish = "¿Cuál es la capital de Francia y por qué es una ciudad tan visitada?"
+    cases = [
+        a_case(0, messages=({"role": "user", "content": spanish},)),
+        a_case(1, tags={"language": "fr"}),
+        a_case(2, parameters={"tools": [{"type": "function"}]}),
+        a_case(
+            3,
+            messages=(
+                {
+                    "role": "user",
+                    "content": "请用中文解释什么是日食，为什么会发生，以及怎样观看",
+                },
+            ),
+        ),
+    ]
+    tags = facts(cases).tags
+    found = [tags[case.id].get("language") for case in cases]
+    assert found == ["es", "fr", None, "zh"]
+    assert [tags[case.id]["tools"] for case in cases] == ["no", "no", "yes", "no"]
+
+
 def test_several_user_turns_are_multi_turn():
     turns = ({"role": "user", "content": "a"}, {"role": "user", "content": "b"})
     found = facts([a_case(0, messages=turns), a_case(1)])

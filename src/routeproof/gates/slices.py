@@ -5,10 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from routeproof.scorers.degeneration import prompt_text
+from routeproof.scorers.language import language_of
 from routeproof.workloads.case import Case
 
 FEWEST_CASES = 10
 """Smaller slices are not screened: nothing could be said of them."""
+
+READ_CHARACTERS = 2_000
+"""The end of a prompt, by which its language is told."""
 
 MOST_VALUES = 12
 """A tag with more values than this is an identifier, not a slice."""
@@ -65,7 +70,7 @@ def case_facts(
         ("output_length", _thirds(output_tokens)),
     )
     for case in cases:
-        found = {**case.tags, "class": case.class_, **_form(case)}
+        found = {**_form(case), **case.tags, "class": case.class_}
         found |= {key: by[case.id] for key, by in lengths if case.id in by}
         tags[case.id] = found
         if case.scorers:
@@ -81,9 +86,11 @@ def _form(case: Case) -> dict[str, str]:
         "turns": "multi" if users > 1 else "single",
         "structured": "yes" if structured else "no",
     }
+    found["tools"] = "yes" if asked.get("tools") else "no"
     if "temperature" in asked:
         found["temperature"] = f"{asked['temperature']:g}"
-    return found
+    language = language_of(prompt_text(case)[-READ_CHARACTERS:])
+    return found if language is None else {"language": language, **found}
 
 
 def _thirds(tokens: Mapping[str, float]) -> dict[str, str]:

@@ -41,6 +41,34 @@ WORDS = {language: frozenset(words.split()) for language, words in COMMON.items(
 MIN_LETTERS = 20
 
 
+ONLY_ONE = {"kana": "ja", "hangul": "ko", "greek": "el", "hebrew": "he", "thai": "th"}
+"""Scripts that one language writes; of the others the script itself is told."""
+
+SURE_HITS = 3
+"""Common words by which a language of Latin script is told."""
+
+
+def language_of(text: str) -> str | None:
+    """ISO 639-1 code of a text's language, or its script where several share it.
+
+    ``None`` when it is too short, or two languages fit about as well.
+    """
+    counts = script_counts(text)
+    if counts.total() < MIN_LETTERS:
+        return None
+    if counts["kana"] >= 0.1 * counts.total():
+        return "ja"
+    script, most = counts.most_common(1)[0]
+    if most < 0.5 * counts.total():
+        return None
+    if script != "latin":
+        return "zh" if script == "han" else ONLY_ONE.get(script, script)
+    words = [word.casefold() for word in WORD.findall(text)]
+    hits = {name: sum(w in known for w in words) for name, known in WORDS.items()}
+    (best, first), (_, second) = sorted(hits.items(), key=lambda h: -h[1])[:2]
+    return best if first >= SURE_HITS and second < 0.8 * first else None
+
+
 def may_be_language(text: str, language: str) -> bool:
     """False when a text is clearly not in ``language`` (ISO 639-1).
 
