@@ -98,3 +98,20 @@ def test_a_question_reads_as_words():
     assert figures.question("exact_match[class=factual_qa]") == (
         "exact match, factual qa"
     )
+
+
+def test_words_behind_a_slice_stay_with_the_metric():
+    told = figures.question("headline[class=extraction] collapse")
+    assert told == "headline collapse, extraction"
+
+
+def test_a_ratio_without_an_estimate_shows_no_other_number():
+    check = Check(
+        name="not_slower[time_per_output_token p95 c1]",
+        status=Status.INCONCLUSIVE,
+        kind="ratio",
+        candidate=0.000865,
+        reason="too few pairs",
+        limit=0.95,
+    )
+    assert figures.estimate(check) == figures.UNKNOWN

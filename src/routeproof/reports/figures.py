@@ -206,8 +206,12 @@ def question(name: str) -> str:
         'exact match, factual qa'
         >>> question("no_errors[level=c8,phase=sweep]")
         'no errors, level c8, phase sweep'
+        >>> question("headline[class=extraction] collapse")
+        'headline collapse, extraction'
     """
-    metric, _, inside = name.partition("[")
-    parts = [metric, *inside.removesuffix("]").split(",")] if inside else [metric]
+    metric, _, rest = name.partition("[")
+    inside, _, behind = rest.rpartition("]") if "]" in rest else (rest, "", "")
+    metric = f"{metric}{behind}"
+    parts = [metric, *inside.split(",")] if inside else [metric]
     words = (part.removeprefix("class=").replace("=", " ") for part in parts)
     return ", ".join(words).replace("_", " ")
