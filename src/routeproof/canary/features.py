@@ -28,6 +28,10 @@ class _Glance(msgspec.Struct):
     frequency_penalty: Any = None
     n: Any = None
     seed: Any = None
+    repetition_penalty: Any = None
+    min_tokens: Any = None
+    top_k: Any = None
+    stop: Any = None
     metadata: Any = None
     functions: Any = None
     tool_choice: Any = None
@@ -65,6 +69,10 @@ FEATURES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     ),
     "several_choices": lambda b: isinstance(b.get("n"), int) and b["n"] > 1,
     "seed": lambda b: b.get("seed") is not None,
+    "repetition_penalty": _has("repetition_penalty"),
+    "min_tokens": _has("min_tokens"),
+    "top_k": _has("top_k"),
+    "stop": _has("stop"),
     "streaming": _has("stream"),
 }
 """Feature name to the question whether a request body uses it. The names are those

@@ -180,7 +180,15 @@ def _around(judgement: Judgement) -> str:
     features = judgement.evidence.fallback
     if features is None:
         return "not asked in this run"
-    return ", ".join(f"`{name}`" for name in features) or "none"
+    if not features:
+        return "none"
+    rules = dict.fromkeys(CANARY_RULES.get(name, name) for name in features)
+    named = ", ".join(f"`{name}`" for name in features)
+    return f"{named}; for the canary: `traffic: {{fallback: [{', '.join(rules)}]}}`"
+
+
+CANARY_RULES = {"json_object": "structured_output", "json_schema": "structured_output"}
+"""Features as the route checks name them, to the canary's names where these differ."""
 
 
 _FALLBACK = (
