@@ -27,11 +27,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back."""
+    """What goes back.
+
+    Attributes:
+        policy: What a browser may load for it.
+    """
 
     body: Any
     status: int = 200
     content_type: str = "application/json"
+    policy: str = "default-src 'none'; frame-ancestors 'none'"
 
     def encode(self) -> bytes:
         """As bytes: text as it is, everything else as JSON."""
@@ -74,12 +79,6 @@ _SECURITY = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self' 'unsafe-inline'; "
-        b"style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; "
-        b"form-action 'none'; frame-ancestors 'none'",
-    ),
     (b"cache-control", b"no-store"),
 ]
 
@@ -90,6 +89,7 @@ async def send_reply(send: Send, reply: Reply) -> None:
     headers = [
         (b"content-type", reply.content_type.encode()),
         (b"content-length", str(len(body)).encode()),
+        (b"content-security-policy", reply.policy.encode()),
         *_SECURITY,
     ]
     await send(
