@@ -71,6 +71,15 @@ def test_two_equal_routes_have_nothing_between_them():
     assert (found.refused, found.fallback, found.lock) == ({}, (), ())
 
 
+def test_names_about_speculation_that_nobody_knows_are_kept_by_arm():
+    page = 'vllm:spec_decode_new_counter_total{engine="0"} 5\n'
+    found = checked({**engine(speculates=False), "/metrics": Page(page)})
+    assert found.unknown_series == {
+        "baseline": (),
+        "candidate": ("vllm:spec_decode_new_counter_total",),
+    }
+
+
 def test_another_tokenizer_is_found():
     found = checked(engine(speculates=False, shift=1))
     assert {d.probe for d in found.token_differences} >= {"thai", "chat_template"}

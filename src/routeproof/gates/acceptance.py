@@ -33,7 +33,8 @@ def judge_acceptance(evidence: Evidence) -> GateResult:
     if void:
         return _not_measured(f"void, the degeneration guard tripped: {void[0]}")
     if evidence.acceptance.source == "none":
-        return _not_measured("the engine does not export its acceptance")
+        why = "".join(f": {note}" for note in evidence.acceptance.notes[:1])
+        return _not_measured(f"the engine does not export its acceptance{why}")
     floors = evidence.agreed.performance.acceptance
     floor_checks = [
         _floor(evidence, "tokens_per_pass", floors.tokens_per_pass_min),

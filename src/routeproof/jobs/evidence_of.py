@@ -12,8 +12,9 @@ from routeproof.gates.comparable import (
     validity_rows,
     workload_matches,
 )
-from routeproof.gates.evidence import Agreed, Evidence
+from routeproof.gates.evidence import Acceptance, Agreed, Evidence, Quality
 from routeproof.gates.facts import Arms, ReusedRow
+from routeproof.gates.fallback import broken_features
 from routeproof.gates.load import Load
 from routeproof.gates.measure_acceptance import measure_acceptance
 from routeproof.gates.measure_quality import (
@@ -56,6 +57,7 @@ def evidence_of(run: Gathered) -> Evidence:
         seed=run.proof.workload.seed if run.proof else 0,
         is_reused=REUSE_NOTE in run.manifest.notes,
     )
+    quality = quality_of(run, table, (agreed, facts, routes))
     return Evidence(
         agreed=agreed,
         routes=routes,
@@ -66,15 +68,18 @@ def evidence_of(run: Gathered) -> Evidence:
         ),
         has_control=has_control(requests),
         validity=validity_rows(run.manifest.health),
-        quality=quality_of(run, table, (agreed, facts, routes)),
+        quality=quality,
         speed=measure_speed(load),
-        acceptance=measure_acceptance(
-            load,
-            routes,
-            run.cases,
-            facts,
-            series_of(run.telemetry),
-            past=past_of(run),
+        acceptance=_named(
+            run,
+            measure_acceptance(
+                load,
+                routes,
+                run.cases,
+                facts,
+                series_of(run.telemetry),
+                past=past_of(run),
+            ),
         ),
         stability=measure_stability(
             requests,
@@ -86,7 +91,7 @@ def evidence_of(run: Gathered) -> Evidence:
         launch_declared=_is_launched(run.proof),
         maturity=_maturity(run.proof, routes),
         reused=_reused(run, agreed),
-        fallback=_fallback(run),
+        fallback=_fallback(run, quality),
         notes=(
             *_unfinished(run),
             *_stopped(run, agreed),
@@ -143,12 +148,24 @@ def _reused(run: Gathered, agreed: Agreed) -> ReusedRow | None:
     )
 
 
-def _fallback(run: Gathered) -> tuple[str, ...] | None:
-    """What the route checks before the run found; see ``jobs.route_checks``."""
+def _fallback(run: Gathered, quality: Quality) -> tuple[str, ...] | None:
+    """What the candidate refused before the run, and what it did badly in it."""
     checks = run.manifest.notes.get("route_checks")
     if not isinstance(checks, dict):
         return None
-    return tuple(str(name) for name in checks.get("fallback", ()))
+    refused = (str(name) for name in checks.get("fallback", ()))
+    return tuple(dict.fromkeys((*refused, *broken_features(quality.rows))))
+
+
+def _named(run: Gathered, acceptance: Acceptance) -> Acceptance:
+    """Acceptance that nothing tells, with the series nobody knows that might."""
+    checks = run.manifest.notes.get("route_checks")
+    unknown = checks.get("unknown_series", {}) if isinstance(checks, dict) else {}
+    names = [str(name) for name in unknown.get("candidate", ())]
+    if acceptance.source != "none" or not names:
+        return acceptance
+    note = f"its metrics page has names that nobody knows: {', '.join(names)}"
+    return msgspec.structs.replace(acceptance, notes=(note, *acceptance.notes))
 
 
 def _scored(

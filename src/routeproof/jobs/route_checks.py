@@ -15,6 +15,7 @@ from routeproof.engines.capabilities import (
     sendable,
 )
 from routeproof.engines.parameters import parameter_sets
+from routeproof.engines.probe import metrics_page
 from routeproof.jobs.stand_up import Routes, Standing
 from routeproof.proof.workload import SamplingSpec
 from routeproof.routes.alignment import TokenDifference
@@ -37,6 +38,8 @@ class RouteChecks(
         token_differences: Probe texts the two tokenize differently; ``None`` when an
             engine cannot be asked.
         lock: How the pair differs from the locked one.
+        unknown_series: By arm, names about speculation on its metrics page that no
+            table knows: what is behind them is unavailable, and not 0.
     """
 
     baseline: dict[str, Capability] = {}
@@ -45,6 +48,7 @@ class RouteChecks(
     fallback: tuple[str, ...] = ()
     token_differences: tuple[TokenDifference, ...] | None = None
     lock: tuple[LockProblem, ...] = ()
+    unknown_series: dict[str, tuple[str, ...]] = {}
 
     def sendable(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Those of an adapter's request fields that both routes accept."""
@@ -96,7 +100,19 @@ async def check_routes(
             _asked(routes.baseline), _asked(routes.candidate)
         ),
         lock=lock,
+        unknown_series={
+            arm: await _unknown_series(standing)
+            for arm, standing in (
+                ("baseline", routes.baseline),
+                ("candidate", routes.candidate),
+            )
+        },
     )
+
+
+async def _unknown_series(standing: Standing) -> tuple[str, ...]:
+    page = await metrics_page(standing.endpoint, standing.adapter)
+    return standing.adapter.counters(page or "", 0.0).unknown_names
 
 
 def _asked(standing: Standing) -> Asked:
