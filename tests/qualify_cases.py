@@ -17,12 +17,14 @@ MODELS = json_reply({"object": "list", "data": [{"id": "toy"}]})
 class Answering:
     """A script: echoes the number of a question unless it is in ``wrong``.
 
-    ``dies_after``: chat requests after which every further one is refused.
+    ``dies_after``: chat requests after which every further one is refused. ``asked``
+    counts them, ``asked_by_the_first`` those of a first run.
     """
 
     wrong: frozenset = frozenset()
     dies_after: int | None = None
     asked: int = 0
+    asked_by_the_first: int = 0
 
     def __call__(self, seen):
         if seen.method == "GET":

@@ -1,6 +1,7 @@
 """What differs between the routes of a proof; nothing is sent to a model."""
 
 import asyncio
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def diff(
 
 
 async def _online(proof: Proof, progress: Progress | None) -> RouteDiff:
-    with tempfile.TemporaryDirectory(prefix="routeproof-diff-") as logs:
-        async with stand_up(proof, logs=Path(logs), progress=progress) as routes:
-            return routes.found
+    """The logs of launched engines outlive a failure only: its error names them."""
+    logs = Path(tempfile.mkdtemp(prefix="routeproof-diff-"))
+    async with stand_up(proof, logs=logs, progress=progress) as routes:
+        found = routes.found
+    shutil.rmtree(logs, ignore_errors=True)
+    return found
