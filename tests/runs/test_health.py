@@ -175,6 +175,18 @@ def test_a_stream_that_was_held_back_is_told_from_a_steady_one():
     assert held.notes() == ["baseline: answers passed through via: 1.1 squid"]
 
 
+@pytest.mark.parametrize(
+    ("server", "is_proxy"),
+    [("llama.cpp", False), ("uvicorn", False), ("nginx/1.25", True), ("envoy", True)],
+)
+def test_an_engine_is_no_proxy_because_it_says_its_name(server, is_proxy):
+    watch = Watch()
+    watch.enter()
+    record = a_record(phase="sweep", intended_s=0.0, dispatched_s=0.0, end_s=2.0)
+    watch.see(record, captured([], headers=[("server", server)]))
+    assert bool(watch.notes()) is is_proxy
+
+
 def test_the_self_test_subtracts_the_truth_from_what_was_seen():
     capture = captured([(130, b"x"), (140, b"y")])
     capture.dispatched_ns = 10 * MS

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.facts import JudgeRow
@@ -26,12 +25,12 @@ from routeproof.metrics.honoured import (
 from routeproof.metrics.pairs import with_partners
 from routeproof.metrics.per_request import (
     COLUMNS,
-    Codes,
     chunk_gaps,
     per_request,
     with_served,
 )
-from routeproof.metrics.requests import Requests, code, gather
+from routeproof.metrics.requests import Requests, gather
+from routeproof.metrics.stages import Stage, stages_of
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.records.columns import Bools, Records
@@ -49,8 +48,6 @@ from routeproof.scorers.scored import (
 from routeproof.scorers.world import batch_scorers
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import read_cases
-
-Stage = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +120,8 @@ def with_judges(
         held_against(row, people.against(model[0], row.scorer) if model else None)
         for row in said.rows
     )
-    whole = concatenate((scores, *model, *people.scores))
+    further = (*model, *people.scores)
+    whole = concatenate((scores, *further)) if further else scores
     return whole, (*rows, *people.rows)
 
 
@@ -174,24 +172,6 @@ def _reduced(
         found = chunk_gaps(part, groups, len(stages))
         for stage, each in zip(stages, found, strict=True):
             gaps[stage] = gaps[stage].plus(each) if stage in gaps else each
-
-
-def stages_of(part: Records) -> tuple[list[Stage], Codes]:
-    """(arm, phase, level) of a part, and which one each request belongs to."""
-    columns = [code(part.text(name)) for name in ("arm", "phase", "level")]
-    cells = np.zeros(part.n, dtype=np.int64)
-    known = np.ones(part.n, dtype=np.bool_)
-    for each in columns:
-        cells = cells * len(each.names) + np.maximum(each.codes, 0)
-        known &= each.codes >= 0
-    seen, groups = np.unique(cells, return_inverse=True)
-    stages = []
-    for cell in seen.tolist():
-        cell, level = divmod(cell, len(columns[2].names))
-        arm, phase = divmod(cell, len(columns[1].names))
-        places = (arm, phase, level)
-        stages.append(tuple(c.names[i] for c, i in zip(columns, places, strict=True)))
-    return stages, np.where(known, groups, -1)
 
 
 def scores_of(folder: RunFolder, cases: tuple[Case, ...]) -> Scores | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvloop
@@ -17,8 +18,6 @@ from routeproof.engines.endpoint import endpoint_of
 from routeproof.engines.probe import probe
 from routeproof.errors import ConfigError, MeasurementError
 from routeproof.jobs.environment import environment, versions
-from routeproof.jobs.load_page import write_page
-from routeproof.jobs.load_summary import LENGTH_ASKED, Measured, measured
 from routeproof.metrics.table import METRICS
 from routeproof.proof.nearest import nearest
 from routeproof.proof.route import AuthSpec, RouteSpec
@@ -45,8 +44,14 @@ from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
 from routeproof.workloads.fingerprint import fingerprint
 from routeproof.workloads.replay import load_traces, trace_digests
-from routeproof.workloads.synthesize import synthesize
 from routeproof.workloads.trace import Trace
+
+if TYPE_CHECKING:
+    from routeproof.jobs.load_summary import Measured
+
+LENGTH_ASKED = "length_asked"
+"""Note of the manifest: every request had a limit of its own, so that an answer which
+ends by it is what was asked for."""
 
 _OPEN_STREAMS = 16
 """Streams of the self-test for an open loop, whose own number nobody knows."""
@@ -101,7 +106,7 @@ class Loaded:
         page: The page in the run folder.
     """
 
-    run: Measured
+    run: "Measured"
     is_interrupted: bool
     page: Path
 
@@ -142,13 +147,13 @@ def load(
         is_interrupted = True
     except MeasurementError as error:
         if folder.part_paths():
-            write_page(folder)
+            _shown(folder)
         raise MeasurementError(
             error.message,
             hint=f"what was measured is in {out}; mend the endpoint, or raise "
             "--max-failure-share",
         ) from error
-    return Loaded(measured(folder), is_interrupted, write_page(folder))
+    return _shown(folder, is_interrupted=is_interrupted)
 
 
 def prepare(url: str, out: Path, options: LoadOptions) -> Path:
@@ -193,7 +198,15 @@ def collect(path: Path, shards: int) -> Loaded:
     for stage in stages:
         Logbook(folder).note_stage(stage)
     _finish(folder)
-    return Loaded(measured(folder), False, write_page(folder))
+    return _shown(folder)
+
+
+def _shown(folder: RunFolder, *, is_interrupted: bool = False) -> Loaded:
+    # Imported after the run: charts and statistics take a second to load.
+    from routeproof.jobs.load_page import write_page
+    from routeproof.jobs.load_summary import measured
+
+    return Loaded(measured(folder), is_interrupted, write_page(folder))
 
 
 def _limits(given: Mapping[str, float]) -> dict[str, float]:
@@ -348,6 +361,8 @@ def _cases(
     if options.cases:
         return _limited(load_cases(workload, Path()), options.max_tokens)
     if options.prompt is None and options.arrivals.trace is not None:
+        from routeproof.workloads.synthesize import synthesize
+
         # Its own lengths, classes and shared beginnings, not only its arrivals.
         trace = traces[options.arrivals.trace].window(
             duration_s=options.arrivals.duration_s,

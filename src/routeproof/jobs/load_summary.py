@@ -12,7 +12,7 @@ from routeproof.gates.facts import TimeBin
 from routeproof.gates.load import Load
 from routeproof.gates.measure_speed import measure_speed
 from routeproof.gates.timeline import time_bins
-from routeproof.jobs.gathered import Stage, stages_of
+from routeproof.jobs.load import LENGTH_ASKED
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.per_request import (
     COLUMNS,
@@ -21,6 +21,7 @@ from routeproof.metrics.per_request import (
     with_served,
 )
 from routeproof.metrics.requests import Requests, gather
+from routeproof.metrics.stages import Stage, stages_of
 from routeproof.metrics.table import METRICS
 from routeproof.metrics.windows import flying, rates, within_slo
 from routeproof.proof.policy import PerformanceSpec, PolicySpec
@@ -41,10 +42,6 @@ DISTRIBUTIONS: dict[str, str] = {
 """Names in the document to metrics per request."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
-LENGTH_ASKED = "length_asked"
-"""Note of the manifest: every request had a limit of its own, so that an answer which
-ends by it is what was asked for."""
 
 Part = dict[str, Any]
 

@@ -1,6 +1,7 @@
 """Watches the client while it sends, and collects what ``runs.health`` judges."""
 
 import asyncio
+import re
 import time
 from array import array
 from collections.abc import Callable, Mapping
@@ -14,7 +15,13 @@ from routeproof.runs.capture import Capture
 from routeproof.runs.health import LATE_FIRST_SHARE, quantile
 
 LAG_EVERY_S = 0.02
-_PROXY_HEADERS = ("via", "server", "x-cache", "cf-ray", "x-served-by")
+_PROXY_HEADERS = ("via", "x-cache", "cf-ray", "x-served-by")
+_PROXY_SERVERS = re.compile(
+    r"nginx|openresty|envoy|haproxy|traefik|caddy|apache|cloudflare|squid|varnish|awselb"
+    r"|cloudfront|istio|kong|litellm",
+    re.IGNORECASE,
+)
+"""What the header ``server`` says when it is not the engine itself that answers."""
 
 
 def _doubles() -> "array[float]":
@@ -172,6 +179,7 @@ class Watch:
             f"{name}: {value[:80]}"
             for name, value in capture.headers
             if name in _PROXY_HEADERS
+            or (name == "server" and _PROXY_SERVERS.search(value))
         }
         self.intermediaries[arm] = names
 
