@@ -41,6 +41,8 @@ API: tuple[tuple[str, str], ...] = (
     ("routeproof.jobs.history", "history"),
     ("routeproof.jobs.load", "load"),
     ("routeproof.jobs.tune", "tune"),
+    ("routeproof.jobs.acceptance", "acceptance"),
+    ("routeproof.jobs.monitor", "monitor"),
     ("routeproof.jobs.selftest", "selftest"),
     ("routeproof.jobs.drill", "drill"),
     ("routeproof.proof.file", "load_proof"),

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from routeproof.cli.report_options import colour_wanted
 from routeproof.errors import ConfigError
-from routeproof.jobs.monitor import Monitor, MonitorOptions, run, shown
+from routeproof.jobs.monitor import Monitor, MonitorOptions, monitor, shown
 from routeproof.jobs.monitor_server import exposing
 from routeproof.jobs.monitor_ticks import Tick
 from routeproof.jobs.probe import endpoint_at
@@ -51,12 +51,12 @@ def watch(wanted: Wanted) -> None:
     options = MonitorOptions(
         interval_s=wanted.interval_s, looks=wanted.looks, engine=wanted.engine
     )
-    monitor = Monitor(endpoint, options)
+    watched = Monitor(endpoint, options)
     answered = False
     with contextlib.ExitStack() as stack:
         if wanted.listen is not None:
             page = stack.enter_context(
-                exposing(lambda: shown(monitor, wanted.url), *wanted.listen)
+                exposing(lambda: shown(watched, wanted.url), *wanted.listen)
             )
             click.echo(f"exposed at {page}", err=True)
         sinks = [stack.enter_context(_view(wanted))]
@@ -71,7 +71,7 @@ def watch(wanted: Wanted) -> None:
 
         # Being stopped is the usual end of a watch, not an error.
         with contextlib.suppress(KeyboardInterrupt):
-            run(monitor, take)
+            monitor(watched, take)
     if not answered:
         sys.exit(3)
 

@@ -149,9 +149,9 @@ class Monitor:
         return self.wall().astimezone().isoformat(timespec="seconds")
 
 
-def shown(monitor: Monitor, name: str) -> Shown:
-    """What the Prometheus page shows of a monitor now."""
-    tick, watcher = monitor.last, monitor.watcher
+def shown(watched: Monitor, name: str) -> Shown:
+    """What the Prometheus page shows of an endpoint under watch."""
+    tick, watcher = watched.last, watched.watcher
     if tick is None or watcher is None:
         return Shown(name=name, up=False)
     return Shown(
@@ -166,16 +166,17 @@ def shown(monitor: Monitor, name: str) -> Shown:
     )
 
 
-def run(monitor: Monitor, told: Callable[[Tick], None]) -> None:
-    """Watch until the looks are over or it is interrupted.
+def monitor(watched: Monitor, told: Callable[[Tick], None]) -> None:
+    """Watch a live engine until the looks are over or it is interrupted.
 
     Args:
-        monitor: What to watch.
-        told: Called with every tick.
+        watched: The endpoint, and how often it is looked at.
+        told: Called with what each look says; an engine that does not answer is a
+            look as well.
     """
 
     async def watch() -> None:
-        async for tick in monitor.ticks():
+        async for tick in watched.ticks():
             told(tick)
 
     asyncio.run(watch())
