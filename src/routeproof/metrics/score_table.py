@@ -119,8 +119,8 @@ def pair_scores(table: ScoreTable, keep: Bools, other: str) -> PairedScores:
     rows = [
         np.flatnonzero(keep & table.arm.equal(name)) for name in ("baseline", other)
     ]
-    keys = _keys(table)
-    found = pair(keys[rows[0]], keys[rows[1]], (rows[0], rows[1]))
+    keys = [_keys(table, each) for each in rows]
+    found = pair(keys[0], keys[1], (rows[0], rows[1]))
     none = np.full
     left = np.concatenate(
         [found.left, found.only_left, none(found.only_right.size, -1)]
@@ -129,7 +129,7 @@ def pair_scores(table: ScoreTable, keep: Bools, other: str) -> PairedScores:
         [found.right, none(found.only_left.size, -1), found.only_right]
     )
     either = np.where(left >= 0, left, right)
-    order = np.argsort(keys[either], kind="stable")
+    order = np.argsort(_keys(table, either), kind="stable")
     left, right, either = left[order], right[order], either[order]
     return PairedScores(
         case=table.case_id.codes[either].astype(np.int64),
@@ -147,15 +147,16 @@ def _side(value: Column, rows: Index) -> Column:
     return Column(value.values[rows], value.known[rows] & (rows >= 0))
 
 
-def _keys(table: ScoreTable) -> Index:
-    """(phase, level, case, trial, scorer) as one whole number."""
-    keys: Index = table.phase.codes.astype(np.int64) + 1
-    columns: tuple[Index, ...] = (
-        table.level.codes.astype(np.int64) + 1,
-        table.case_id.codes.astype(np.int64) + 1,
-        table.trial.astype(np.int64),
-        table.scorer.codes.astype(np.int64) + 1,
+def _keys(table: ScoreTable, rows: Index) -> Index:
+    """(phase, level, case, trial, scorer) of some rows as one whole number each."""
+    columns = (
+        (table.phase.codes, len(table.phase.names)),
+        (table.level.codes, len(table.level.names)),
+        (table.case_id.codes, len(table.case_id.names)),
+        (table.trial, int(table.trial.max(initial=0))),
+        (table.scorer.codes, len(table.scorer.names)),
     )
-    for column in columns:
-        keys = keys * (int(column.max(initial=0)) + 1) + column
+    keys: Index = np.zeros(rows.size, dtype=np.int64)
+    for column, most in columns:
+        keys = keys * (most + 2) + (column[rows].astype(np.int64) + 1)
     return keys
