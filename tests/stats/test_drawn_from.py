@@ -86,3 +86,15 @@ def test_shares_always_sum_to_one(weights, heat, top_p):
     if found is not None:
         assert found.share.sum() == pytest.approx(1.0)
         assert (np.diff(found.share[:-1]) <= 1e-9).all()
+
+
+def test_draws_beside_a_border_are_held_against_what_is_left():
+    """Tokens on the edge of top-p are not looked at; the others share the rest."""
+    p = {"a": 0.5, "b": 0.105, "c": 0.2, "d": 0.195}
+    logs = {token: log(value) for token, value in p.items()}
+    found = listed(logs, Sampler(top_p=0.7))
+    assert found.border == {"d"}
+    a, c = found.place("a"), found.place("c")
+    assert a == (0.0, pytest.approx(0.5 / 0.7))
+    assert c == (pytest.approx(0.5 / 0.7), pytest.approx(0.2 / 0.7))
+    assert found.place("d") is None

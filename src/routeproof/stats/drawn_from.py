@@ -37,7 +37,8 @@ class Listed:
 
     Attributes:
         tokens: Of the list, likeliest first.
-        share: Probability of each, and last that of the rest, shape ``(k + 1,)``.
+        share: Probability of each among those that are not on the border, and last
+            that of the rest, shape ``(k + 1,)``.
         border: Tokens that rounding may put in or out.
     """
 
@@ -106,6 +107,10 @@ def _cut(
         kept &= share >= least
         kept[-1] = False
         border |= np.abs(share - least) < BORDER * share[0]
-    left = np.where(kept, share, 0.0)
+    # A draw on the border is not looked at, so the others share what is left.
+    border[-1] = False
+    left = np.where(kept & ~border, share, 0.0)
+    if not left.any():
+        return None
     edge = frozenset(t for t, b in zip(tokens, border, strict=False) if b)
     return Listed(tokens, left / left.sum(), edge)
