@@ -1,4 +1,4 @@
-"""Requests of a run that were sent twice with the same seed: were they answered alike?"""
+"""Requests that were sent twice with one seed: were they answered alike?"""
 
 import numpy as np
 

@@ -195,7 +195,7 @@ class PacedServer:
         if wait_ns > 2_000_000:
             self._timer = self._loop.call_later(wait_ns / 1e9 - 0.001, self._turn)
             return
-        if wait_ns > 50_000:
+        if wait_ns > 5_000:  # not spun away: who gives the core back gets it back soon
             time.sleep(min(wait_ns, NAP_NS) / 1e9)
         self._timer = self._loop.call_soon(self._turn)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from routeproof.simulator import draws, logprobs
+from routeproof.simulator import draws, language, logprobs
 from routeproof.simulator.ask import Ask
 from routeproof.simulator.dialects.dialect import Dialect, model_of
 from routeproof.simulator.engine import Engine
@@ -91,13 +91,15 @@ class Reply:
         finish = source.finish if done else None
         groups = self._groups(pieces)
         out = []
+        apart = done and (self._dialect.finish_apart or not groups)
         for number, (start, group) in enumerate(groups):
-            last = done and number == len(groups) - 1 and not self._dialect.finish_apart
+            last = done and number == len(groups) - 1 and not apart
             out.append(
                 self._chunk(sequence, first + start, group, finish if last else None)
             )
-        if done and (self._dialect.finish_apart or not groups):
-            out.append(self._event(sequence.choice, {}, None, finish))
+        if apart:
+            end = self._end(sequence)
+            out.append(self._event(sequence.choice, {}, end, finish))
         if done:
             self._left -= 1
             if not self._left:
@@ -126,6 +128,7 @@ class Reply:
         items = None
         if self._ask.logprobs and group[0].kind in ("text", "reasoning"):
             items = self._logprobs(sequence, first, group)
+            items += self._end(sequence) if finish is not None else []
         ids = (
             logprobs.ids([p.text for p in group])
             if self._ask.body.get("return_token_ids")
@@ -225,7 +228,7 @@ class Reply:
         items = None
         if self._ask.logprobs:
             shown = [p for p in pieces if p.kind in ("text", "reasoning")]
-            items = self._logprobs(sequence, 0, shown)
+            items = self._logprobs(sequence, 0, shown) + self._end(sequence)
         if self._ask.kind == "chat":
             entry["message"] = self._message(pieces)
             entry["logprobs"] = {"content": items} if items else None
@@ -256,6 +259,17 @@ class Reply:
                 for i, f in calls.items()
             ]
         return message
+
+    def _end(self, sequence: Answering) -> list[dict[str, Any]]:
+        """The end-of-text token of the toy model, drawn like any other."""
+        source = sequence.source
+        if not self._ask.logprobs or not isinstance(source, ToySource):
+            return []
+        if source.finish != "stop":
+            return []
+        ranked = source.ranked(len(source.pieces))
+        wrong = self._engine.defects.sampling
+        return [logprobs.entry(self._ask, language.END_TOKEN, ranked, wrong)]
 
     def _logprobs(
         self, sequence: Answering, first: int, group: list[Piece]
