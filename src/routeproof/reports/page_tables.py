@@ -1,11 +1,13 @@
 """The tables of the page, section by section."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
-from routeproof.gates.facts import Arms, EqualityRow, MemoryRow, Row
+from routeproof.gates.facts import Arms, MemoryRow, Row
 from routeproof.reports import figures
+from routeproof.reports.acceptance_tables import acceptance_tables
 from routeproof.reports.agreed import agreed_table
 from routeproof.reports.judgement import Judgement
+from routeproof.reports.quality_tables import compared_texts
 from routeproof.reports.speed_tables import loads, ratios, reading_speed, unit_of
 from routeproof.reports.tables import (
     Titled,
@@ -27,14 +29,14 @@ def page_tables(judgement: Judgement) -> dict[str, list[Titled]]:
     return {
         "routes": _routes(evidence.routes),
         "quality": [
-            *_equality(evidence.quality.equality),
+            *compared_texts(evidence.quality),
             *_arms("How requests ended", evidence.quality.outcomes, _OUTCOME_KEYS),
             *_plain("Degeneration guard", evidence.quality.guard, _GUARD_COLUMNS),
             *_plain("Confusion", evidence.quality.confusion),
         ],
         "latency": [*ratios(evidence.speed.ratios), *reading_speed(evidence.speed)],
         "load": loads(evidence.speed),
-        "acceptance": _acceptance(judgement),
+        "acceptance": acceptance_tables(evidence.acceptance),
         "memory": [
             *_memory(stability.memory),
             *_trends(judgement),
@@ -89,9 +91,10 @@ def _routes(routes: RouteDiff | None) -> list[Titled]:
 
 def _pinned(side: Inventory, name: str, pins: Sequence[str]) -> str:
     """A name and what pins it: ``toy at 3f2a``; unknown where neither is known."""
-    values = [side.value(pin) for pin in pins]
+    values = [figures.short_digest(side.value(pin) or "") for pin in pins]
     pin = " ".join(value for value in values if value)
-    return " at ".join(x for x in (side.value(name), pin) if x) or figures.UNKNOWN
+    named = figures.short_digest(side.value(name) or "")
+    return " at ".join(text for text in (named, pin) if text) or figures.UNKNOWN
 
 
 def _inventory(routes: RouteDiff) -> Titled:
@@ -110,74 +113,7 @@ def _inventory(routes: RouteDiff) -> Titled:
     return Titled("Every field of both routes", text_table(head, rows), is_folded=True)
 
 
-def _equality(rows: Sequence[EqualityRow]) -> list[Titled]:
-    if not rows:
-        return []
-    head = ("compared with the baseline", "pairs", "same text", "near ties", "real",
-            "cannot be told")  # fmt: skip
-    table = number_table(
-        head,
-        [
-            (
-                "candidate" if row.pair == "candidate" else "baseline again (control)",
-                f"{row.pairs:,}",
-                f"{row.equal:,}",
-                *(_count(n) for n in (row.near_ties, row.real, row.cannot_tell)),
-            )
-            for row in rows
-        ],
-        words=1,
-    )
-    return [Titled("Same text for the same greedy request", table)]
-
-
-def _count(n: int | None) -> str:
-    return figures.UNKNOWN if n is None else f"{n:,}"
-
-
-def _acceptance(judgement: Judgement) -> list[Titled]:
-    acceptance = judgement.evidence.acceptance
-    overall = list(_measures(acceptance.overall))
-    found = []
-    if overall:
-        table = number_table(("measure", "value"), overall, words=1)
-        found.append(Titled(f"Over the whole run (source: {acceptance.source})", table))
-    drawn = {"by_position", "by_class"}
-    for name, rows in sorted(acceptance.tables.items()):
-        if name not in drawn:
-            found += _plain(name.replace("_", " ").capitalize(), rows)
-    if acceptance.identities:
-        held = [
-            (name.replace("_", " "), "holds" if holds else "does not hold")
-            for name, holds in sorted(acceptance.identities.items())
-        ]
-        table = text_table(("identity of the counts", ""), held)
-        found.append(Titled("Do the counts agree among themselves", table))
-    return found
-
-
-def _measures(overall: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
-    """Each measure with the interval that its ``_low`` and ``_high`` give."""
-    for name, value in overall.items():
-        if name.endswith(("_low", "_high")):
-            continue
-        unit = _share_unit(name)
-        low, high = overall.get(f"{name}_low"), overall.get(f"{name}_high")
-        ends = ""
-        if low is not None and high is not None:
-            ends = f" [{figures.number(low, unit)}, {figures.number(high, unit)}]"
-        yield name.replace("_", " "), figures.number(value, unit) + ends
-
-
-def _share_unit(name: str) -> str:
-    return (
-        "share"
-        if name.endswith(("_rate", "_rate_macro", "_share", "coverage", "waste"))
-        else ""
-    )
-
-
-def _resourceunit_of(row: MemoryRow) -> str:
+def _resource_unit(row: MemoryRow) -> str:
     return "share" if row.name.endswith("_share") else row.unit
 
 
@@ -191,11 +127,11 @@ def _memory(rows: Sequence[MemoryRow]) -> list[Titled]:
         [
             (
                 row.name.removesuffix("_bytes").replace("_", " "),
-                figures.number(row.peak.baseline, _resourceunit_of(row)),
-                figures.number(row.peak.candidate, _resourceunit_of(row)),
+                figures.number(row.peak.baseline, _resource_unit(row)),
+                figures.number(row.peak.candidate, _resource_unit(row)),
                 _ratio(row.peak),
-                figures.number(row.after_drain.candidate, _resourceunit_of(row)),
-                figures.number(row.per_hour.candidate, _resourceunit_of(row)),
+                figures.number(row.after_drain.candidate, _resource_unit(row)),
+                figures.number(row.per_hour.candidate, _resource_unit(row)),
                 row.source,
             )
             for row in rows
@@ -235,21 +171,28 @@ def _trends(judgement: Judgement) -> list[Titled]:
 
 
 def _validity(judgement: Judgement) -> list[Titled]:
-    rows = judgement.evidence.validity
+    rows = dict.fromkeys(map(_validity_cells, judgement.evidence.validity))
     if not rows:
         return []
-    words = {True: "fine", False: "not fine", None: "not measured"}
-    table = text_table(
-        ("check", "measured", "limit", "", "why"),
-        [
-            (
-                row.name.replace("_", " "),
-                figures.number(row.value, row.unit),
-                figures.number(row.limit, row.unit),
-                words[row.is_ok],
-                row.reason,
-            )
-            for row in rows
-        ],
-    )
+    table = text_table(("check", "measured", "limit", "", "why"), list(rows))
     return [Titled("Was the measuring client itself in the way?", table)]
+
+
+def _validity_cells(row: ValidityRow) -> tuple[str, ...]:
+    """A check of the client; its unit is in its name where it has none of its own."""
+    name, unit = row.name, row.unit
+    if not unit and name.endswith("_s"):
+        name, unit = name.removesuffix("_s"), "s"
+    elif not unit and name.endswith("_share"):
+        unit = "share"
+    if row.is_ok is None:
+        state = "not measured" if row.value is None else "told, not judged"
+    else:
+        state = "fine" if row.is_ok else "not fine"
+    return (
+        name.replace("_", " "),
+        figures.number(row.value, unit),
+        figures.number(row.limit, unit),
+        state,
+        row.reason,
+    )
