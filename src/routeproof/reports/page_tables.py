@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from routeproof.gates.facts import Arms, MemoryRow, Row
+from routeproof.gates.facts import Arms, MemoryRow, Row, ValidityRow
 from routeproof.reports import figures
 from routeproof.reports.acceptance_tables import acceptance_tables
 from routeproof.reports.agreed import agreed_table
