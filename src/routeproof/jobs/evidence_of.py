@@ -94,6 +94,7 @@ def evidence_of(run: Gathered) -> Evidence:
         fallback=_fallback(run, quality),
         notes=(
             *_unfinished(run),
+            *_spot_checked(run),
             *_stopped(run, agreed),
             *notes,
             *sandbox_note(run.folder),
@@ -103,6 +104,14 @@ def evidence_of(run: Gathered) -> Evidence:
 
 def _unfinished(run: Gathered) -> tuple[str, ...]:
     return () if run.manifest.finished else ("the run was not finished",)
+
+
+def _spot_checked(run: Gathered) -> tuple[str, ...]:
+    """That a smaller sample was sent, because the change claims to lose nothing."""
+    whole = run.manifest.plan.get("spot_check_of")
+    if not isinstance(whole, int) or whole <= len(run.cases):
+        return ()
+    return (f"a spot check: {len(run.cases)} of {whole} cases, as the plan asks",)
 
 
 def _stopped(run: Gathered, agreed: Agreed) -> tuple[str, ...]:

@@ -21,11 +21,20 @@ from routeproof.jobs.plan_questions import (
 )
 from routeproof.jobs.plan_shapes import EarlyStop, ProofPlan, TolerancePrice
 from routeproof.jobs.run_options import Options, with_options
+from routeproof.jobs.spot_check import (
+    change_class_of,
+    is_spot_check,
+    spot_checked,
+)
 from routeproof.proof.file import load_proof
 from routeproof.proof.policy import UntilDecidedSpec
 from routeproof.proof.proof import Proof
+from routeproof.routes.diff import diff
+from routeproof.routes.inventory import take_inventory
+from routeproof.routes.resolve import resolve
 from routeproof.runs.plan import build_plan
 from routeproof.stats.until_decided import StoppingRule, simulate
+from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases
 
 LADDER = (0.01, 0.02, 0.03, 0.05)
@@ -64,10 +73,11 @@ def plan(
     if isinstance(proof, Path):
         base, proof = proof.parent, load_proof(proof)
     proof = with_options(proof, options or Options())
-    cases = load_cases(proof.workload, base)
     agreed = agreed_of(proof)
+    cases, notes = _sent(proof, load_cases(proof.workload, base), agreed)
     cost = None if like is None else measured_cost(like)
-    notes = [] if cost or like is None else [f"{like} does not tell what requests cost"]
+    if cost is None and like is not None:
+        notes.append(f"{like} does not tell what requests cost")
     cost = cost or assumed_cost(
         cases, answer_tokens=answer_tokens, tokens_per_s=tokens_per_s
     )
@@ -93,6 +103,26 @@ def plan(
         graded_sd=graded_sd,
         notes=tuple(notes),
     )
+
+
+def _sent(
+    proof: Proof, cases: tuple[Case, ...], agreed: Agreed
+) -> tuple[tuple[Case, ...], list[str]]:
+    """The cases a run would send, as far as the file tells the class of the change."""
+    baseline, candidate = resolve(proof)
+    found = diff(
+        take_inventory(baseline, None), take_inventory(candidate, None), candidate
+    )
+    change = change_class_of(found, proof.candidate.changes)
+    if not is_spot_check(agreed.policy, change):
+        return cases, []
+    chosen = spot_checked(cases, agreed, seed=proof.workload.seed)
+    if len(chosen) == len(cases):
+        return cases, []
+    why = f"the declared change is {change}: a spot check of {len(chosen)} of "
+    return chosen, [
+        f"{why}{len(cases)} cases is sent; `policy: {{plan: full}}` has all"
+    ]
 
 
 def _prices(

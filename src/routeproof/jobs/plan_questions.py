@@ -57,7 +57,7 @@ def question_plan(
     question: Question, cases: Sequence[Case], agreed: Agreed, graded_sd: float
 ) -> QuestionPlan:
     """What one question needs, has, and could decide with what it has."""
-    chosen = _cases_of(question, cases)
+    chosen = cases_of(question, cases)
     clusters = {case.cluster or case.id for case in chosen}
     exact = (
         agreed.trials == 1
@@ -129,7 +129,7 @@ def question_plan(
 
 def bounds_of(question: Question, cases: Sequence[Case], agreed: Agreed) -> Bounds:
     """Floor, earliest certificate and ceiling of a question that may stop early."""
-    chosen = _cases_of(question, cases)
+    chosen = cases_of(question, cases)
     units = len({case.cluster or case.id for case in chosen})
     spec = agreed.policy.until_decided or UntilDecidedSpec()
     floor = max(spec.floor, question.pairs_required or 0)
@@ -150,7 +150,8 @@ def bounds_of(question: Question, cases: Sequence[Case], agreed: Agreed) -> Boun
     )
 
 
-def _cases_of(question: Question, cases: Sequence[Case]) -> list[Case]:
+def cases_of(question: Question, cases: Sequence[Case]) -> list[Case]:
+    """The cases that a question is about, order kept."""
     facts = case_facts(cases, {}, {})
     tags = {k: v for k, v in question.slice.items() if k not in ("phase", "level")}
     inside = facts.ids(tags)

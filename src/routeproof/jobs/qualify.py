@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import uvloop
 
-from routeproof.engines.embedded import Progress as Download
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.result import Status
 from routeproof.jobs.acceptance_past import keep_reference
@@ -25,9 +24,16 @@ from routeproof.jobs.judge import judge
 from routeproof.jobs.judges import ask_judges
 from routeproof.jobs.lossless_probe import probe_routes
 from routeproof.jobs.reuse import NOTE as REUSE_NOTE
-from routeproof.jobs.reuse import Asking, reuse
+from routeproof.jobs.reuse import Asking, refuse_other, reuse
 from routeproof.jobs.route_checks import RouteChecks, check_routes
-from routeproof.jobs.run_options import Options, as_begun, with_options
+from routeproof.jobs.run_options import (
+    Listener,
+    Options,
+    as_begun,
+    opened,
+    with_options,
+)
+from routeproof.jobs.spot_check import change_class_of, is_spot_check, spot_checked
 from routeproof.jobs.stand_up import Routes, Standing, stand_up
 from routeproof.jobs.until_decided import UntilDecided
 from routeproof.proof.file import load_proof
@@ -38,7 +44,7 @@ from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import Judgement
 from routeproof.routes.lock import FILE_NAME as LOCK_NAME
 from routeproof.runs.blocks import Plan
-from routeproof.runs.conduct import Conducted, Progress, conduct
+from routeproof.runs.conduct import Conducted, conduct
 from routeproof.runs.plan import build_plan
 from routeproof.runs.request import Target
 from routeproof.runs.selftest import self_test
@@ -52,20 +58,6 @@ __all__ = ["Listener", "Options", "qualify"]
 
 QUALITY: tuple[Phase, ...] = ("quality",)
 SPEED: tuple[Phase, ...] = ("latency", "sweep", "soak")
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Who is told while the run goes on; both may be ``None``."""
-
-    download: Download | None = None
-    requests: Callable[[Progress], None] | None = None
-    words: Callable[[str], None] | None = None
-
-    def say(self, text: str) -> None:
-        """Pass a sentence on."""
-        if self.words is not None:
-            self.words(text)
 
 
 def qualify(
@@ -99,7 +91,7 @@ def qualify(
     base = proof_path.parent
     cases = load_cases(proof.workload, base)
     check_questions(proof, cases)
-    folder = _opened(proof_path, out, is_resumed=options.resume)
+    folder = opened(proof_path, out, is_resumed=options.resume)
     asked = as_begun(folder, proof, with_options(proof, options))
     run = _Run(asked, cases, options, listener or Listener(), base)
     run.keep(folder, proof_path)
@@ -115,6 +107,7 @@ class _Run:
     options: Options
     listener: Listener
     base: Path
+    spot_check_of: int | None = None
 
     @property
     def sent(self) -> tuple[Case, ...]:
@@ -142,19 +135,42 @@ class _Run:
             self.proof, logs=logs, progress=self.listener.download
         ) as routes:
             routes.refuse_unfair()
-            plan = self._plan()
-            checks = await self._checked(routes)
-            self._note(folder, routes, plan, checks)
-            self._reuse(folder, routes, plan)
-            with deaths_noted(routes, folder):
-                if self.options.has_probes:
-                    self.listener.say("asking both routes the same small questions")
-                    await probe_routes(routes, folder)
-                await self._stages(plan, routes, folder)
+            await self._spot_checked(routes, folder)._sent(routes, folder)
         manifest = folder.read_manifest()
         folder.write_manifest(msgspec.structs.replace(manifest, finished=True))
 
-    def _reuse(self, folder: RunFolder, routes: Routes, plan: Plan) -> None:
+    def _spot_checked(self, routes: Routes, folder: RunFolder) -> "_Run":
+        """The run with the cases that the class of the change needs."""
+        workload = self.proof.workload
+        change = change_class_of(routes.found, self.proof.candidate.changes)
+        if not is_spot_check(self.proof.policy, change):
+            return self
+        chosen = spot_checked(self.cases, agreed_of(self.proof), seed=workload.seed)
+        if len(chosen) < len(self.cases):
+            self.listener.say(
+                f"the change is {change}: a spot check of "
+                f"{len(chosen)} of {len(self.cases)} cases (`policy: {{plan: full}}` "
+                "sends all)"
+            )
+        write_cases(chosen, folder.cases_path)
+        return replace(self, cases=chosen, spot_check_of=len(self.cases))
+
+    async def _sent(self, routes: Routes, folder: RunFolder) -> None:
+        """Ask, note and send everything over standing routes."""
+        plan = self._plan()
+        asking = Asking(self.proof, plan, routes.found.baseline)
+        if self.options.reuse_baseline is not None:
+            refuse_other(self.options.reuse_baseline, asking)
+        checks = await self._checked(routes)
+        self._note(folder, routes, plan, checks)
+        self._reuse(folder, asking)
+        with deaths_noted(routes, folder):
+            if self.options.has_probes:
+                self.listener.say("asking both routes the same small questions")
+                await probe_routes(routes, folder)
+            await self._stages(plan, routes, folder)
+
+    def _reuse(self, folder: RunFolder, asking: Asking) -> None:
         """Take over the baseline's answers, once."""
         source, manifest = self.options.reuse_baseline, folder.read_manifest()
         if source is None or REUSE_NOTE in manifest.notes:
@@ -164,7 +180,6 @@ class _Run:
                 f"{folder.path} was begun without reusing a baseline",
                 hint="start a new run to reuse answers",
             )
-        asking = Asking(self.proof, plan, routes.found.baseline)
         taken = reuse(source, folder, asking, now_s=time.time())
         notes = {**manifest.notes, REUSE_NOTE: msgspec.to_builtins(taken)}
         folder.write_manifest(msgspec.structs.replace(manifest, notes=notes))
@@ -309,6 +324,7 @@ class _Run:
                 plan={
                     "seed": plan.seed,
                     "arms": list(plan.arms),
+                    "spot_check_of": self.spot_check_of,
                     "stages": [
                         {"phase": s.phase, "level": s.level, "requests": s.planned}
                         for s in plan.stages
@@ -338,21 +354,6 @@ class _Run:
                 f"({before[:12]} and {candidate[:12]})",
                 hint="bring the same route up again, or start a new run",
             )
-
-
-def _opened(proof_path: Path, out: Path, *, is_resumed: bool) -> RunFolder:
-    """The run folder, made or found."""
-    if not is_resumed:
-        return RunFolder.create(out)
-    folder = RunFolder.open(out)
-    text = proof_path.read_bytes()
-    if folder.proof_path.exists() and folder.proof_path.read_bytes() != text:
-        raise ConfigError(
-            f"differs from the proof that was run in {out}",
-            path=proof_path,
-            hint=f"resume with {folder.proof_path}, or start a new run",
-        )
-    return folder
 
 
 def _targets(routes: Routes, folder: RunFolder) -> dict[Arm, Target]:

@@ -62,8 +62,21 @@ class Asking:
     baseline: Inventory
 
 
+def refuse_other(source: Path, asking: Asking) -> None:
+    """Check that the answers of an earlier run would be the answers of today.
+
+    Raises:
+        ConfigError: Something differs, named exactly.
+        StoredRunError: The earlier run cannot be read.
+    """
+    earlier = RunFolder.open(source)
+    _refuse(source, _differences(earlier, earlier.read_manifest(), asking))
+
+
 def reuse(source: Path, folder: RunFolder, asking: Asking, *, now_s: float) -> Reused:
     """Copy the quality answers of an unchanged baseline into a new run.
+
+    ``refuse_other`` says beforehand whether they may be copied.
 
     Args:
         source: The earlier run.
@@ -76,12 +89,11 @@ def reuse(source: Path, folder: RunFolder, asking: Asking, *, now_s: float) -> R
         What was taken over.
 
     Raises:
-        ConfigError: Something differs, named exactly; nothing is copied then.
+        ConfigError: It holds no answer that is asked for.
         StoredRunError: The earlier run cannot be read.
     """
     earlier = RunFolder.open(source)
     manifest = earlier.read_manifest()
-    _refuse(source, _differences(earlier, manifest, asking))
     names = _new_names(earlier, asking.plan)
     _refuse(source, () if names else ("it holds no served quality answer to reuse",))
     taken, digests = 0, []

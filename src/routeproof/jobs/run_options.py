@@ -1,17 +1,35 @@
 """How a proof is run: what the command line adds to the proof file."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from routeproof.engines.embedded import Progress as Download
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.jobs.until_decided import check_stage
 from routeproof.proof.policy import UntilDecidedSpec
 from routeproof.proof.proof import Proof
 from routeproof.proof.workload import ArrivalSpec
 from routeproof.records.store import RunFolder
+from routeproof.runs.conduct import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told while the run goes on; both may be ``None``."""
+
+    download: Download | None = None
+    requests: Callable[[Progress], None] | None = None
+    words: Callable[[str], None] | None = None
+
+    def say(self, text: str) -> None:
+        """Pass a sentence on."""
+        if self.words is not None:
+            self.words(text)
+
 
 SOAK_FLOOR_S = 60.0
 """A shorter soak shows no trend: its thirds hold too few requests."""
@@ -41,6 +59,21 @@ class Options:
     reuse_baseline: Path | None = None
     is_relocked: bool = False
     has_probes: bool = True
+
+
+def opened(proof_path: Path, out: Path, *, is_resumed: bool) -> RunFolder:
+    """The run folder, made or found."""
+    if not is_resumed:
+        return RunFolder.create(out)
+    folder = RunFolder.open(out)
+    text = proof_path.read_bytes()
+    if folder.proof_path.exists() and folder.proof_path.read_bytes() != text:
+        raise ConfigError(
+            f"differs from the proof that was run in {out}",
+            path=proof_path,
+            hint=f"resume with {folder.proof_path}, or start a new run",
+        )
+    return folder
 
 
 def with_options(proof: Proof, options: Options) -> Proof:
