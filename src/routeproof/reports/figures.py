@@ -4,6 +4,7 @@ Unknown is written ``unknown``, never 0. Nothing is computed here beyond the cha
 unit (seconds to milliseconds, a share to points or percent).
 """
 
+import re
 from collections.abc import Callable
 
 from routeproof.gates.result import Check, Status
@@ -215,3 +216,30 @@ def question(name: str) -> str:
     parts = [metric, *inside.split(",")] if inside else [metric]
     words = (part.removeprefix("class=").replace("=", " ") for part in parts)
     return ", ".join(words).replace("_", " ")
+
+
+_DIGEST = re.compile(r"\b(sha256:)?([0-9a-f]{12})[0-9a-f]{20,}\b")
+
+
+def short_digest(text: str) -> str:
+    """A text whose long digests are cut to twelve digits, as people compare them.
+
+    Example:
+        >>> short_digest("toy at sha256:" + "0123456789abcdef" * 4)
+        'toy at sha256:0123456789ab…'
+    """
+    return _DIGEST.sub(r"\1\2…", text)
+
+
+_NAMED = re.compile(r"([a-z_0-9]+(?:\[[^\]]*\])?(?: [a-z_]+)?): (.*)", re.DOTALL)
+
+
+def told(sentence: str) -> str:
+    """A sentence that a question's name leads, the name in words.
+
+    Example:
+        >>> told("slo[request_latency p95]: it is 28.8 s")
+        'slo, request latency p95: it is 28.8 s'
+    """
+    match = _NAMED.fullmatch(sentence)
+    return f"{question(match[1])}: {match[2]}" if match else sentence

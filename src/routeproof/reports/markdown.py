@@ -43,7 +43,7 @@ def _lines(judgement: Judgement, report: str | None) -> Iterator[str]:
     yield from _changes(judgement)
     yield from _questions(judgement.gates)
     yield from _flips(judgement)
-    yield from _list("What would change this", verdict.would_change)
+    yield from _list("What would change this", map(figures.told, verdict.would_change))
     yield from _list("When to run again", verdict.retest)
     yield from _foot(judgement, report)
 

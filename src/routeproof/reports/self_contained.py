@@ -117,6 +117,7 @@ def _filters() -> dict[str, Any]:
         "tally": _tally,
         "evidence_line": _evidence_line,
         "question": figures.question,
+        "told": figures.told,
         "estimate": figures.estimate,
         "limit": figures.limit,
         "amount": figures.amount,

@@ -83,7 +83,7 @@ def by_arm(rows: Sequence[Row], keys: Sequence[str], value: str = "count") -> Ta
     arms = [arm for arm in ARMS if any(row.get("arm") == arm for row in rows)]
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
-        place = tuple(cell_text(key, row.get(key)) for key in keys)
+        place = tuple(cell_text(key, row.get(key)).replace("_", " ") for key in keys)
         arm = str(row.get("arm"))
         cells.setdefault(place, {})[arm] = cell_text(value, row.get(value))
     return Table(

@@ -280,7 +280,7 @@ def _next(judgement: Judgement, report: str | None, pen: _Pen) -> Iterator[str]:
     if verdict.decision is not Decision.ADOPT:
         told = " ".join(verdict.reasons[:_MAX_REASONS])
         fresh = [text for text in verdict.would_change if not _is_told(text, told)]
-        yield from pen.labelled("to change it", fresh[:2])
+        yield from pen.labelled("to change it", list(map(figures.told, fresh[:2])))
     hints = [hint for gate in judgement.gates for hint in gate.hints]
     yield from pen.labelled("look first", hints[:1])
     if report:

@@ -13,19 +13,24 @@
     defaultStyle: false,
     tooltip: { disableDefaultStyle: true },
   };
-  const narrow = {
-    legend: { columns: 2 },
-    axis: { labelLimit: 130, tickCount: 4 },
+  /* In a narrow window names are cut and the legend breaks into lines. */
+  const fitted = (specification, width) => {
+    if (width >= 420) return specification;
+    const { config } = specification;
+    const axis = { ...config.axis, labelLimit: 120, tickCount: 4 };
+    const legend = { ...config.legend, columns: 2 };
+    return { ...specification, config: { ...config, axis, legend } };
   };
   const drawn = new Set();
   const draw = (place) => {
     if (drawn.has(place) || !place.offsetWidth) return;
     drawn.add(place);
     window
-      .vegaEmbed(place, specifications[place.dataset.chart], {
-        ...options,
-        config: place.offsetWidth < 420 ? narrow : {},
-      })
+      .vegaEmbed(
+        place,
+        fitted(specifications[place.dataset.chart], place.offsetWidth),
+        options,
+      )
       .catch((error) => {
         place.textContent = `This chart could not be drawn (${error.message}).`;
       });
