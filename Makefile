@@ -1,5 +1,7 @@
 # Two commands do all set-up on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
+# One of the peers of `make bench-peers` needs this one.
+PYTHON312 ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -47,26 +49,16 @@ zoo: $(READY)   ## the fault zoo: what the gates see, written to docs/zoo.md
 bench: $(READY) ## the load client against true times, side by side with plain clients
 	$(BIN)/python benchmarks/client.py
 
-bench-peers: $(READY) ## the same beside aiohttp and httpx clients
-	$(PYTHON) -m venv .bench-peers
-	.bench-peers/bin/python -m pip install --quiet aiohttp httpx
-	$(BIN)/python benchmarks/client.py --peers
-
-vllm-proof: $(READY) $(VLLM)/.ready ## vLLM on this CPU: n-gram speculation, then an FP8 KV cache
-	@for proof in ngram fp8-kv; do \
-	  $(BIN)/routeproof qualify examples/22-vllm-cpu/$$proof.yaml \
-	    --out runs/vllm-$$proof-$$(date +%Y%m%d-%H%M%S) --keep-going; \
-	  code=$$?; test $$code -le 1 || exit $$code; \
+bench-peers: $(READY) ## the same beside other load generators, each in its own environment
+	$(PYTHON) -m venv .bench-peers/plain
+	.bench-peers/plain/bin/python -m pip install --quiet aiohttp httpx
+	@for tool in aiperf guidellm inference-perf; do \
+	  python=$(PYTHON); [ $$tool = inference-perf ] && python=$(PYTHON312); \
+	  $$python -m venv .bench-peers/$$tool && \
+	    .bench-peers/$$tool/bin/python -m pip install --quiet $$tool || \
+	    { echo "$$tool does not install here and is left out"; rm -rf .bench-peers/$$tool; }; \
 	done
-
-$(VLLM)/.ready: requirements/vllm.txt examples/22-vllm-cpu/weights.py | $(READY)
-	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/python -m pip install --quiet torch==2.13.0
-	$(VLLM)/bin/python -m pip install --quiet --no-deps -r requirements/vllm.txt
-	$(VLLM)/bin/python examples/22-vllm-cpu/weights.py \
-	  "$$($(BIN)/python -c 'from routeproof.engines.embedded import fetch_embedded as f; print(f().model)')" \
-	  $(VLLM)/smollm2-135m
-	@touch $@
+	$(BIN)/python benchmarks/client.py --peers
 
 docs: $(READY)  ## the documentation as a site in site/
 	$(BIN)/python docs/reference.py --check

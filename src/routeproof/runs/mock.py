@@ -25,6 +25,13 @@ _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
+_MODEL_LIST = b'{"object":"list","data":[{"id":"mock","object":"model"}]}'
+_MODELS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_MODEL_LIST), _MODEL_LIST)
+)
+"""Other load generators ask first whether anybody is there."""
+
 _NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -139,6 +146,8 @@ class _Connection(asyncio.Protocol):
             self._buffer = b""
             if head.startswith(b"GET /log "):
                 self._send_log()
+            elif head.startswith((b"GET /v1/models ", b"GET /health ")):
+                self._transport.write(_MODELS)
             else:
                 self._transport.write(_NOT_FOUND)
             return
