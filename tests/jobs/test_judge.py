@@ -130,6 +130,9 @@ def test_a_loss_of_quality_is_avoided_with_pairs_to_read(tmp_path):
     assert flip.direction == "loss"
     assert flip.baseline_text != flip.candidate_text
     assert flip.candidate_text[flip.first_divergence :].startswith("unknown")
+    assert flip.baseline_trace.startswith("contains: ")
+    assert flip.candidate_trace.startswith("contains: ")
+    assert flip.baseline_trace != flip.candidate_trace
 
 
 def test_empty_answers_are_avoided(tmp_path):

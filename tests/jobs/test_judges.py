@@ -228,6 +228,22 @@ def test_a_reply_cut_off_by_a_crash_is_asked_again_and_others_are_kept(
         judge(folder.path)
 
 
+def test_a_judge_of_the_routes_own_family_is_said_to_be(server, tmp_path):
+    proof = proof_of(server)
+    gates = tuple(
+        msgspec.structs.replace(
+            gate,
+            judge=gate.judge
+            and JudgeSpec(endpoint=gate.judge.endpoint, model="x/Tiny-9"),
+        )
+        for gate in proof.quality
+    )
+    own = msgspec.structs.replace(proof, quality=gates)
+    folder, _ = a_judged_run(tmp_path / "r", own, differing())
+    row = judge(folder.path).evidence.quality.judges[0]
+    assert "the judge is of the same family as the baseline (tiny)" in row.notes
+
+
 def test_claims_are_judged_too(server, tmp_path):
     server.prose = json.dumps(
         {

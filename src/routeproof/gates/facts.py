@@ -121,6 +121,8 @@ class Flip(_Fact, frozen=True, kw_only=True):
     Attributes:
         direction: ``loss``: baseline better; ``gain``: candidate better.
         first_divergence: Index of the first differing character, ``None`` if equal.
+        baseline_trace, candidate_trace: How the scorer came to its score: the scorer's
+            name, and what it says of the answer.
     """
 
     question: str
@@ -137,6 +139,8 @@ class Flip(_Fact, frozen=True, kw_only=True):
     prompt: str = ""
     reference: str | None = None
     first_divergence: int | None = None
+    baseline_trace: str = ""
+    candidate_trace: str = ""
 
 
 class EqualityRow(_Fact, frozen=True, kw_only=True):

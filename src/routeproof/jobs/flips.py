@@ -1,6 +1,6 @@
 """Pairs whose score changed, and greedy texts that differ: which ones are shown."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,8 +66,12 @@ def flips(
     rows: FlipRows,
     texts: Mapping[float, AnswerText],
     cases: Mapping[str, Case],
+    traces: Sequence[str] = (),
 ) -> tuple[Flip, ...]:
-    """The shown pairs with their answers side by side."""
+    """The shown pairs with their answers side by side.
+
+    ``traces`` say how each row of the table was scored; rows beyond them are unknown.
+    """
     found = []
     pairs = rows.pairs
     for i in range(pairs.n):
@@ -97,9 +101,17 @@ def flips(
                 first_divergence=None
                 if same
                 else first_divergence(one.shown, other.shown),
+                baseline_trace=_trace(table, traces, left),
+                candidate_trace=_trace(table, traces, right),
             )
         )
     return tuple(found)
+
+
+def _trace(table: ScoreTable, traces: Sequence[str], row: int) -> str:
+    if row >= len(traces):
+        return ""
+    return f"{table.scorer.of(row)}: {traces[row]}"
 
 
 def prompt_text(case: Case) -> str:

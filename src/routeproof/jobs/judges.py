@@ -4,6 +4,7 @@
 said, from the run folder alone.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -158,8 +159,24 @@ def _judged(
             kind: Kind = "factuality" if scorer == "factuality" else "groundedness"
             found, row = _claims(kind, cases, answers, ask, seed)
         scores.append(found)
-        rows.append(msgspec.structs.replace(row, who=spec.model))
+        notes = (*row.notes, *_kinship(proof, spec.model))
+        rows.append(msgspec.structs.replace(row, who=spec.model, notes=notes))
     return Judged(concatenate(scores), tuple(rows))
+
+
+def _kinship(proof: Proof, judge: str) -> tuple[str, ...]:
+    """A judge likes answers of its own kind; said where the names share a family."""
+    own = _family(judge)
+    for arm, route in (("baseline", proof.baseline), ("candidate", proof.candidate)):
+        if own and route.model is not None and _family(route.model) == own:
+            return (f"the judge is of the same family as the {arm} ({own})",)
+    return ()
+
+
+def _family(model: str) -> str:
+    """The letters a model's name begins with: ``qwen`` of ``Qwen/Qwen3-8B``."""
+    found = re.match(r"[a-z]{3,}", model.rsplit("/", 1)[-1].lower())
+    return found[0] if found else ""
 
 
 def _phase(folder: RunFolder) -> str:

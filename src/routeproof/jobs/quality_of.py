@@ -93,7 +93,14 @@ def quality_of(
             *quality_rows(answers),
             *_probe_rows(run, alpha, is_lossless=is_lossless),
         ),
-        flips=flips(table, changed, texts, {case.id: case for case in run.cases}),
+        flips=flips(
+            table,
+            changed,
+            texts,
+            {case.id: case for case in run.cases},
+            # Rows of the table beyond the scores are pass rates, which have no text.
+            () if run.scores is None else run.scores.trace.tolist(),
+        ),
         flips_total=changed.total,
         confusion=confusion(answers),
         judges=run.judges,
