@@ -117,3 +117,20 @@ def test_the_command_prints_a_plan_and_the_same_as_json(tmp_path):
 def test_a_plan_survives_json(tmp_path):
     found = planned(tmp_path, 60)
     assert msgspec.json.decode(msgspec.json.encode(found), type=type(found)) == found
+
+
+@pytest.mark.slow
+def test_a_trace_is_planned_with_as_many_requests_as_it_has(tmp_path):
+    (tmp_path / "proof.yaml").write_text(
+        PROOF.replace(
+            "{cases: cases.jsonl}",
+            "{cases: cases.jsonl, load: {latency: null, sweep: {trace: t.jsonl}}}",
+        )
+    )
+    write_cases([a_case(i) for i in range(12)], tmp_path / "cases.jsonl")
+    lines = [
+        {"offset_s": i / 10, "input_tokens": 20, "output_tokens": 5} for i in range(9)
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    stages = {s.phase: s for s in plan(tmp_path / "proof.yaml").stages}
+    assert stages["sweep"].requests >= 3 * 9

@@ -36,6 +36,7 @@ from routeproof.runs.plan import build_plan
 from routeproof.stats.until_decided import StoppingRule, simulate
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases
+from routeproof.workloads.replay import load_traces
 
 LADDER = (0.01, 0.02, 0.03, 0.05)
 """Tolerances whose price is always shown."""
@@ -82,7 +83,8 @@ def plan(
         cases, answer_tokens=answer_tokens, tokens_per_s=tokens_per_s
     )
     asked = [q for q in questions(agreed, case_facts(cases, {}, {})) if q.is_required]
-    stages = stage_costs(build_plan(cases, proof.workload), cost)
+    traces = load_traces(proof.workload, base)
+    stages = stage_costs(build_plan(cases, proof.workload, traces=traces), cost)
     if proof.workload.trials > 1:
         notes.append(
             "trials of one case are averaged: more of them only take away the noise "
