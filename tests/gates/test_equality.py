@@ -10,6 +10,7 @@ from routeproof.gates.equality import (
     equality_row,
     first_divergence,
     kind_of,
+    near_tie_of,
 )
 from routeproof.gates.more_often import more_often
 
@@ -43,6 +44,31 @@ def test_a_token_below_the_whole_list_is_real():
     mine = (" you", {" you": -0.05, " there": -3.2})
     theirs = (" banana", {" banana": -0.1})
     assert kind_of(pair(mine, theirs)) == "real"
+
+
+def test_how_far_a_near_tie_reaches_is_learnt_from_the_control():
+    """A baseline that parts from itself at 0.4 nats makes no 0.3 a real divergence."""
+
+    def parted(nats):
+        one = [["a", -0.1, [["a", -0.1], ["b", -0.1 - nats]]]]
+        other = [["b", -0.1, [["b", -0.1]]]]
+        return TextPair(
+            "a",
+            "b",
+            msgspec.json.encode(one).decode(),
+            msgspec.json.encode(other).decode(),
+        )
+
+    assert near_tie_of([]) == 0.1
+    assert near_tie_of([parted(0.02)]) == 0.1
+    reach = near_tie_of([parted(0.4), parted(0.2)])
+    assert reach == pytest.approx(0.4)
+    assert kind_of(parted(0.3)) == "real"
+    assert kind_of(parted(0.3), near_tie=reach) == "near_tie"
+    row = equality_row(
+        "candidate", pairs=2, equal=1, differing=[parted(0.3)], near_tie=reach
+    )
+    assert (row.near_ties, row.real, row.near_tie_nats) == (1, 0, pytest.approx(0.4))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Do two arms give the same text to the same greedy request, and if not, why?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from routeproof.gates.facts import EqualityRow
+from routeproof.stats.equivalence import near_tie_margin
 
 NEAR_TIE_NATS = 0.1
 """Two tokens whose log probabilities differ by less are a coin toss for rounding."""
@@ -34,6 +35,7 @@ def equality_row(
     pairs: int,
     equal: int,
     differing: Sequence[TextPair],
+    near_tie: float = NEAR_TIE_NATS,
 ) -> EqualityRow:
     """Sum up equal and differing texts.
 
@@ -43,8 +45,9 @@ def equality_row(
         equal: Pairs with equal texts.
         differing: The pairs that differ, or a sample of them; kinds are scaled up to
             all of them when it is a sample.
+        near_tie: Margin below which a divergence is a near tie, in nats.
     """
-    kinds = [kind_of(each) for each in differing]
+    kinds = [kind_of(each, near_tie=near_tie) for each in differing]
     scale = (pairs - equal) / len(differing) if differing else 0.0
     told = {kind: round(kinds.count(kind) * scale) for kind in ("near_tie", "real")}
     any_told = any(kind != "unknown" for kind in kinds)
@@ -61,6 +64,7 @@ def equality_row(
         real=told["real"] if any_told or not differing else None,
         cannot_tell=pairs - equal - told["near_tie"] - told["real"],
         divergence_share=tuple(min(1.0, share) for share in quantiles),
+        near_tie_nats=near_tie,
     )
 
 
@@ -77,28 +81,57 @@ def first_divergence(one: str, other: str) -> int:
     return low
 
 
-def kind_of(pair: TextPair) -> Literal["near_tie", "real", "unknown"]:
+def kind_of(
+    pair: TextPair, *, near_tie: float = NEAR_TIE_NATS
+) -> Literal["near_tie", "real", "unknown"]:
     """Why two greedy texts part: at a near tie of the baseline, or for real.
 
     At the first token that differs, the baseline's own list of likely tokens is asked
     how far the other arm's token lies below its choice. A token that is not in the
     list lies below all of it: real, when the list's last entry does.
     """
-    one, other = _tokens(pair.baseline_logprobs), _tokens(pair.other_logprobs)
-    if not one or not other:
+    found = margin_of(pair)
+    if found is None:
         return "unknown"
+    if found.is_exact:
+        return "near_tie" if found.nats < near_tie else "real"
+    return "unknown" if found.nats < near_tie else "real"
+
+
+class Margin(NamedTuple):
+    """How far, in nats, the other token lies below the baseline's choice.
+
+    ``is_exact`` is false for a token that is not listed: it lies at least so far below.
+    """
+
+    nats: float
+    is_exact: bool
+
+
+def margin_of(pair: TextPair) -> Margin | None:
+    """The baseline's margin where two texts part; ``None`` when it cannot be told."""
+    one, other = _tokens(pair.baseline_logprobs), _tokens(pair.other_logprobs)
     for mine, theirs in zip(one, other, strict=False):
         if mine.token == theirs.token:
             continue
         chosen = max([mine.logprob, *mine.alternatives.values()])
         found = mine.alternatives.get(theirs.token)
         if found is not None:
-            return "near_tie" if chosen - found < NEAR_TIE_NATS else "real"
+            return Margin(chosen - found, is_exact=True)
         least = min(mine.alternatives.values(), default=None)
-        if least is None:
-            return "unknown"
-        return "unknown" if chosen - least < NEAR_TIE_NATS else "real"
-    return "unknown"
+        return None if least is None else Margin(chosen - least, is_exact=False)
+    return None
+
+
+def near_tie_of(control: Iterable[TextPair]) -> float:
+    """Margin below which a divergence is a near tie, in nats.
+
+    The 95 % quantile of the margins at which the baseline parts from itself (A/A), and
+    at least ``NEAR_TIE_NATS``.
+    """
+    margins = (margin_of(pair) for pair in control)
+    known = [m.nats for m in margins if m is not None and m.is_exact]
+    return near_tie_margin(known, floor=NEAR_TIE_NATS)
 
 
 @dataclass(frozen=True, slots=True)

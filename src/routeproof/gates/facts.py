@@ -146,8 +146,9 @@ class Flip(_Fact, frozen=True, kw_only=True):
 class EqualityRow(_Fact, frozen=True, kw_only=True):
     """How often two arms gave the same text to the same greedy request.
 
-    ``near_ties`` are divergences at a token where the baseline's two best log
-    probabilities lie within 0.1 nats; ``real`` those where they do not; the rest
+    ``near_ties`` are divergences at a token that lies within ``near_tie_nats`` of the
+    baseline's best (0.1, or as far as the control's own divergences reach); ``real``
+    those where it does not; the rest
     cannot be told. ``divergence_share`` are quantiles (0.1, 0.5, 0.9) of the place of
     the first difference, as a share of the baseline text.
 
@@ -169,6 +170,7 @@ class EqualityRow(_Fact, frozen=True, kw_only=True):
     cases: int | None = None
     control_only: int | None = None
     candidate_only: int | None = None
+    near_tie_nats: float | None = None
 
 
 class Percentile(_Fact, frozen=True, kw_only=True):

@@ -242,15 +242,25 @@ def matches(
     )
 
 
-def equality(found: Differing, texts: Mapping[float, AnswerText]) -> EqualityRow:
-    """The row of one arm, its differing pairs looked at token by token."""
-    pairs = [
+def text_pairs(found: Differing, texts: Mapping[float, AnswerText]) -> list[TextPair]:
+    """The pairs that differ, as texts with their log probabilities."""
+    return [
         TextPair(texts[a].whole, texts[b].whole, texts[a].logprobs, texts[b].logprobs)
         for a, b in found.keys
         if a in texts and b in texts
     ]
+
+
+def equality(
+    found: Differing, texts: Mapping[float, AnswerText], *, near_tie: float
+) -> EqualityRow:
+    """The row of one arm, its differing pairs looked at token by token."""
     row = equality_row(
-        found.pair, pairs=found.pairs, equal=found.equal, differing=pairs
+        found.pair,
+        pairs=found.pairs,
+        equal=found.equal,
+        differing=text_pairs(found, texts),
+        near_tie=near_tie,
     )
     three = found.matches
     return msgspec.structs.replace(

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from routeproof.gates.equality import NEAR_TIE_NATS, near_tie_of
 from routeproof.gates.evidence import Agreed, Quality
 from routeproof.gates.facts import QualityRow, Row
 from routeproof.gates.in_order import Order
@@ -29,6 +30,7 @@ from routeproof.jobs.flips import (
     flip_keys,
     flip_rows,
     flips,
+    text_pairs,
 )
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.repeats import repeat_rows
@@ -168,7 +170,19 @@ def _with_texts(
     alpha: float,
 ) -> Quality:
     greedy, trials = compared
-    rows = [equality(each, texts) for each in greedy]
+    ties = {
+        (each.phase, each.level): near_tie_of(text_pairs(each, texts))
+        for each in greedy
+        if each.pair == "control"
+    }
+    rows = [
+        equality(
+            each,
+            texts,
+            near_tie=ties.get((each.phase, each.level), NEAR_TIE_NATS),
+        )
+        for each in greedy
+    ]
     return msgspec.structs.replace(
         quality,
         equality=tuple(row for row in rows if not row.level),
