@@ -111,8 +111,8 @@ class CanaryLife(RuleBasedStateMachine):
     def move(self, state):
         before = self.state
         assert state.revision >= before.revision
-        if before.phase == "rolled_back":
-            assert state.phase == "rolled_back"
+        if before.phase == "rolled_back" and state is not before:
+            assert state.phase == "ready" and state.attempt == before.attempt + 1
         if state.phase != before.phase:
             self.last_change_s = self.now_s
         self.state = state
@@ -131,7 +131,11 @@ class CanaryLife(RuleBasedStateMachine):
             assert before.phase == "promoted" or outcome is SignalOutcome.PASS
         self.move(after)
 
-    @rule(command=st.sampled_from(["start", "promote", "rollback", "pause", "resume"]))
+    @rule(
+        command=st.sampled_from(
+            ["start", "promote", "rollback", "pause", "resume", "retry"]
+        )
+    )
     def commands(self, command):
         try:
             after = obey(self.state, command, self.now_s, STEPS)

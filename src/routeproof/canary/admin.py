@@ -27,7 +27,7 @@ from routeproof.canary.metrics_page import metrics_page
 from routeproof.canary.server import is_loopback
 from routeproof.errors import ConfigError, RouteproofError
 
-COMMANDS = ("start", "promote", "rollback", "pause", "resume")
+COMMANDS = ("start", "promote", "rollback", "pause", "resume", "retry")
 LIVE_EVERY_S = 1.0
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 

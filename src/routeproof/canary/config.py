@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -47,6 +48,7 @@ class CanaryConfig:
         labels: The same to the name people gave the route.
         candidate_digest: Identifies what is being tried; a rollback is final for it.
         slo: Limits in seconds for the ``slow`` signals.
+        routes: Both routes of the proof as plain data, for marks of what was edited.
         tls: What both listeners show; ``None`` for plain HTTP.
         upstream_ca: Authorities that vouch for ``https`` upstreams, in place of the
             system's.
@@ -66,6 +68,7 @@ class CanaryConfig:
     folder: Path
     listen: str
     admin: str
+    routes: Mapping[str, Any] = field(default_factory=dict)
     tls: Tls | None = None
     upstream_ca: Path | None = None
     access_log: Path | None = None
@@ -138,6 +141,7 @@ def load_canary(path: Path) -> CanaryConfig:
         folder=path.parent / (spec.state or f"canary-{name}"),
         listen=spec.listen or LISTEN,
         admin=spec.admin or ADMIN,
+        routes=_plain(proof, upstreams["canary"]),
         tls=_tls(spec, path),
         upstream_ca=_beside(path, spec.traffic.upstream_ca),
         access_log=_beside(path, spec.traffic.access_log),
@@ -225,12 +229,16 @@ def _slo(proof: Proof) -> dict[str, float]:
 
 
 def _digest(proof: Proof, url: str) -> str:
-    plain = {
+    plain = msgspec.json.encode(_plain(proof, url), order="sorted")
+    return hashlib.sha256(plain).hexdigest()
+
+
+def _plain(proof: Proof, url: str) -> dict[str, Any]:
+    return {
         "candidate": msgspec.to_builtins(proof.candidate),
         "baseline": msgspec.to_builtins(proof.baseline),
         "url": url,
     }
-    return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
 
 
 def in_words(config: CanaryConfig) -> list[str]:

@@ -6,17 +6,19 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
 from routeproof.canary.cleaning import cleaner_of
 from routeproof.canary.config import CanaryConfig
 from routeproof.canary.controller import Controller
-from routeproof.canary.evidence import Evidence, SignalState, decides
+from routeproof.canary.evidence import Evidence, decides
+from routeproof.canary.feedback import take_feedback
 from routeproof.canary.inbound import Limits
 from routeproof.canary.lease import Lease
 from routeproof.canary.relay import Relay
+from routeproof.canary.remembered import recall, remember
+from routeproof.canary.route_changes import draft_of, note_routes
 from routeproof.canary.router import CanaryRouter, owner_digest
 from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
@@ -30,19 +32,9 @@ from routeproof.canary.taster import Taster
 from routeproof.canary.upstream import Deadlines, Pool
 from routeproof.engines.adapters import adapter
 from routeproof.errors import ConfigError, StoredRunError
-from routeproof.stats.sequential import AssignmentState
 
 TICK_S = 0.5
 SHARE_WINDOW_S = 1.0
-
-
-class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Evidence across restarts, tied to one attempt and one step."""
-
-    attempt: int
-    step: int
-    signals: dict[str, SignalState]
-    ratio: AssignmentState | None = None
 
 
 @dataclass(slots=True)
@@ -96,7 +88,8 @@ class Gateway:
             keep_prompts=config.spec.privacy.keep_prompts,
             cleaner=cleaner_of(config.spec.privacy),
         )
-        self._recall(state)
+        step = recall(self.taster, config.folder, attempt=state.attempt)
+        self._step = (state.attempt, state.step if step is None else step)
         self._wire(state)
 
     def _begin(self) -> State:
@@ -131,7 +124,11 @@ class Gateway:
             reason=state.reason,
             at_s=self.wall(),
             revision=state.revision,
-            numbers={"candidate_digest": state.candidate_digest[:16]},
+            numbers={
+                "candidate_digest": state.candidate_digest[:16],
+                "draft": draft_of(self.config.routes),
+                **note_routes(self.config.folder, self.config.routes),
+            },
         )
         self.store.write(state, expected=expected, entry=entry)
 
@@ -242,43 +239,8 @@ class Gateway:
         )
 
     def feedback(self, body: Mapping[str, object]) -> dict[str, object]:
-        """Take in what a user said of an answer, joined by its response id.
-
-        Args:
-            body: ``response_id`` and ``thumb`` (``up`` or ``down``), with an optional
-                ``reason`` such as ``off-topic``.
-
-        Raises:
-            ConfigError: The id is of no sampled answer, or a field is wrong.
-        """
-        response_id, thumb = body.get("response_id"), body.get("thumb")
-        if not isinstance(response_id, str) or thumb not in ("up", "down"):
-            raise ConfigError(
-                "feedback needs `response_id` and `thumb`",
-                hint='{"response_id": "chatcmpl-...", "thumb": "down"}',
-            )
-        sample = self.taster.spool.find(response_id)
-        if sample is None:
-            return {"joined": False}
-        bad = thumb == "down"
-        if sample.arm != "baseline":
-            self.taster.observe(
-                "complaint",
-                is_canary=sample.arm == "canary",
-                bad=bad,
-                stratum=sample.stratum,
-            )
-        signals = {**(sample.signals or {}), "complaint": bad}
-        reason = body.get("reason") if bad else None
-        noted = (
-            {**sample.request, "feedback_reason": str(reason)[:80]}
-            if reason
-            else (sample.request)
-        )
-        self.taster.spool.score(
-            msgspec.structs.replace(sample, signals=signals, request=noted)
-        )
-        return {"joined": True, "arm": sample.arm}
+        """Take in what a user said of an answer; see ``take_feedback``."""
+        return take_feedback(self.taster, body)
 
     def erase(self, user: str) -> int:
         """Forget every sample of one user; returns how many."""
@@ -293,6 +255,8 @@ class Gateway:
             StoredRunError: The store cannot be written.
         """
         state = self.controller.command(command, actor=actor, reason=reason)
+        if state.attempt != self._step[0]:
+            self._begin_anew(state)
         self.lease.renew(state)
         self._note_rollback(state)
         return state
@@ -304,11 +268,20 @@ class Gateway:
             return None
         self.lease.renew(state)
         self._note_rollback(state)
+        if state.attempt != self._step[0]:
+            self._begin_anew(state)
         if (state.attempt, state.step) != self._step and state.phase != "ready":
             self._step = (state.attempt, state.step)
             self.taster.enter_step()
-        self._remember()
+        attempt, step = self._step
+        remember(self.taster, self.config.folder, attempt=attempt, step=step)
         return state
+
+    def _begin_anew(self, state: State) -> None:
+        """Another attempt: other callers get the candidate, and nothing is known."""
+        self._step = (state.attempt, state.step)
+        self.router.salt = f"{state.name}/{state.attempt}"
+        self.taster.begin_anew()
 
     def _note_rollback(self, state: State) -> None:
         """Measure from the trigger to the last candidate byte."""
@@ -336,32 +309,6 @@ class Gateway:
         }
         path = self.config.folder / "last_rollback.json"
         path.write_bytes(msgspec.json.format(msgspec.json.encode(body), indent=2))
-
-    @property
-    def _memory(self) -> Path:
-        return self.config.folder / "evidence.json"
-
-    def _remember(self) -> None:
-        signals, ratio = self.taster.remembered()
-        remembered = Remembered(
-            attempt=self._step[0], step=self._step[1], signals=signals, ratio=ratio
-        )
-        fresh = self._memory.with_suffix(".tmp")
-        try:
-            fresh.write_bytes(msgspec.json.encode(remembered))
-            os.replace(fresh, self._memory)
-        except OSError as error:
-            self.taster.last_error = f"cannot keep the evidence: {error.strerror}"
-
-    def _recall(self, state: State) -> None:
-        self._step = (state.attempt, state.step)
-        try:
-            found = msgspec.json.decode(self._memory.read_bytes(), type=Remembered)
-        except (OSError, msgspec.DecodeError):
-            return
-        if found.attempt == state.attempt:
-            self.taster.evidence.restore(found.signals, found.ratio)
-            self._step = (found.attempt, found.step)
 
     async def control(self) -> None:
         """Tick until cancelled; a store that fails stops the lease, not the relay."""

@@ -11,7 +11,7 @@
 
 Every state but the three resting ones (``ready``, ``promoted``, ``rolled_back``) has a
 deadline. ``rolled_back`` is final for its candidate digest; a new attempt with the
-same digest needs an explicit override.
+same digest needs a person who says so (``retry``).
 """
 
 from collections.abc import Mapping
@@ -98,7 +98,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     observed_share: float | None = None
 
 
-Command = Literal["start", "promote", "rollback", "pause", "resume"]
+Command = Literal["start", "promote", "rollback", "pause", "resume", "retry"]
 
 
 def advance(state: State, seen: Seen, steps: Steps) -> State:
@@ -143,6 +143,8 @@ def obey(state: State, command: Command, now_s: float, steps: Steps) -> State:
         return _move(state, now_s, phase="paused", reason="paused by the operator")
     if command == "resume" and state.phase == "paused":
         return _move(state, now_s, phase="held", reason="resumed by the operator")
+    if command == "retry" and state.phase == "rolled_back":
+        return new_attempt(state, state.candidate_digest, now_s, override=True)
     raise ValueError(f"cannot {command} a canary that is {state.phase}: {state.reason}")
 
 

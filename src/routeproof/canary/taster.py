@@ -59,6 +59,7 @@ class Taster:
         cleaner: Redacts before anything is stored.
         on_tasted, on_paired: Told of each scored sample and pair, in this thread.
         last_error: What broke last, in words; ``None`` while all is well.
+        memory_error: Why the evidence would not outlive a restart.
     """
 
     spool: Spool
@@ -76,6 +77,7 @@ class Taster:
     on_tasted: list[Tasted] = field(default_factory=list)
     on_paired: list[Paired] = field(default_factory=list)
     last_error: str | None = field(default=None, init=False)
+    memory_error: str | None = field(default=None, init=False)
     taken: Counter[str] = field(default_factory=Counter, init=False)
     dropped: Counter[str] = field(default_factory=Counter, init=False)
     pairs: Counter[str] = field(default_factory=Counter, init=False)
@@ -308,6 +310,14 @@ class Taster:
         with self._lock:
             self.evidence.enter_step()
 
+    def begin_anew(self) -> None:
+        """Forget all evidence: another attempt begins."""
+        with self._lock:
+            self.evidence.restore(
+                {name: SignalState() for name in self.evidence.policies},
+                AssignmentState(counts=(0, 0)),
+            )
+
     def remembered(self) -> tuple[dict[str, SignalState], AssignmentState]:
         """What the evidence needs to go on after a restart."""
         with self._lock:
@@ -349,8 +359,8 @@ class Taster:
         """Why the evidence cannot be trusted now, or ``None``."""
         if self._thread is not None and not self._thread.is_alive():
             return "the scorer is not running"
-        if self.last_error is not None:
-            return self.last_error
+        if self.last_error is not None or self.memory_error is not None:
+            return self.last_error or self.memory_error
         if self._queue.qsize() >= self.queue_size:
             return "the scorer does not keep up"
         lag_s = self.lag_s()
