@@ -14,23 +14,12 @@ from routeproof.jobs.drill_evidence import with_drill
 from routeproof.jobs.judges import JUDGED, held_against, judged
 from routeproof.jobs.lossless_probe import stored_probes
 from routeproof.jobs.people import people_of
+from routeproof.jobs.reduced import reduced_parts
 from routeproof.jobs.sandbox_notes import keep_self_test
-from routeproof.metrics.degenerate import degenerate_column
 from routeproof.metrics.histogram import LogHistogram
-from routeproof.metrics.honoured import (
-    Parameters,
-    asked_parameters,
-    honoured_columns,
-)
 from routeproof.metrics.pairs import with_partners
-from routeproof.metrics.per_request import (
-    COLUMNS,
-    chunk_gaps,
-    per_request,
-    with_served,
-)
 from routeproof.metrics.requests import Requests, gather
-from routeproof.metrics.stages import Stage, stages_of
+from routeproof.metrics.stages import Stage
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.records.columns import Bools, Records
@@ -85,8 +74,7 @@ def gather_run(path: Path) -> Gathered:
     manifest = folder.read_manifest()
     cases = read_cases(folder.cases_path) if folder.cases_path.exists() else ()
     gaps: dict[Stage, LogHistogram] = {}
-    asked = asked_parameters(cases)
-    requests = with_partners(gather(_reduced(folder, asked, gaps)))
+    requests = with_partners(gather(_requests(folder, gaps)))
     proof = read_proof(folder, manifest)
     scores, judges = with_judges(folder, proof, cases)
     return Gathered(
@@ -154,24 +142,12 @@ def read_proof(folder: RunFolder, manifest: Manifest) -> Proof | None:
     return with_drill(load_proof(folder.proof_path), folder.path)
 
 
-def _reduced(
-    folder: RunFolder,
-    asked: dict[str, Parameters],
-    gaps: dict[Stage, LogHistogram],
-) -> Iterator[Records]:
-    wanted = {*COLUMNS, *(("choices", "logprobs") if asked else ())}
-    for stored in folder.parts(only=wanted):
-        part = with_served(stored)
-        reduced = per_request(part)
-        further = {
-            "is_degenerate": degenerate_column(part),
-            **honoured_columns(part, asked),
-        }
-        yield Records(reduced.n, {**reduced.numbers, **further}, reduced.texts)
-        stages, groups = stages_of(part)
-        found = chunk_gaps(part, groups, len(stages))
-        for stage, each in zip(stages, found, strict=True):
+def _requests(folder: RunFolder, gaps: dict[Stage, LogHistogram]) -> Iterator[Records]:
+    """The requests part by part; chunk gaps are added up on the way."""
+    for part in reduced_parts(folder):
+        for stage, each in part.gaps:
             gaps[stage] = gaps[stage].plus(each) if stage in gaps else each
+        yield part.requests
 
 
 def scores_of(folder: RunFolder, cases: tuple[Case, ...]) -> Scores | None:

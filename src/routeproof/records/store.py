@@ -180,7 +180,7 @@ class RunFolder:
                 does not know.
         """
         for path in self.part_paths():
-            yield self._read_part(path, only)
+            yield self.part(path, only)
 
     def done_request_ids(self) -> set[str]:
         """Ids of the requests that have a record on disk; what resume leaves out."""
@@ -243,7 +243,8 @@ class RunFolder:
         number = max(own, default=0) + 1
         return folder / f"part-{self.shard:03d}-{number:06d}.parquet"
 
-    def _read_part(self, path: Path, only: Collection[str] | None) -> Records:
+    def part(self, path: Path, only: Collection[str] | None = None) -> Records:
+        """One of ``part_paths``, read like ``parts`` does."""
         names = None if only is None else {*only}
         if names is not None and "chunk_s" in names:
             names.add("intended_s")
