@@ -71,7 +71,10 @@ class Order:
             question: The question.
             inside: Cases of its slice.
         """
-        is_any = question.metric == HEADLINE or question.metric in PASS_RATES
+        metric = question.metric
+        is_any = metric == HEADLINE or metric in PASS_RATES
+        # What judges and people say may be asked of cases that do not name it.
+        is_any = is_any or not any(metric in case.scorers for case in self.cases)
         return {
             case.id: case
             for case in self.cases
