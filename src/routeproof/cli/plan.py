@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from routeproof.cli.durations import DURATION
+from routeproof.cli.durations import duration
 from routeproof.cli.plan_text import plan_lines
 
 
@@ -19,7 +19,7 @@ from routeproof.cli.plan_text import plan_lines
 @click.option("--answer-tokens", type=click.FloatRange(min=1), help="Per answer.")
 @click.option("--tokens-per-s", type=click.FloatRange(min=0.1), help="Of one stream.")
 @click.option("--until-decided", is_flag=True, help="As `qualify` with this option.")
-@click.option("--soak", type=DURATION, metavar="30m", help="As `qualify` does.")
+@click.option("--soak", type=duration, metavar="30m", help="As `qualify` does.")
 @click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
 def command(
     proof: Path,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from routeproof.cli.durations import DURATION
+from routeproof.cli.durations import duration
 from routeproof.cli.report_options import REQUIRE
 
 
@@ -25,7 +25,7 @@ from routeproof.cli.report_options import REQUIRE
 )
 @click.option(
     "--soak",
-    type=DURATION,
+    type=duration,
     metavar="30m",
     help="Stay at the top load for so long on each arm.",
 )

@@ -18,6 +18,12 @@ from routeproof.errors import ConfigError
     "--seconds", default=20.0, show_default=True, help="Per load beyond one stream."
 )
 @click.option(
+    "--vary",
+    multiple=True,
+    metavar="OPTION=A,B",
+    help="A speculation option to try as well, such as num_steps=2,3.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), help="Goes on where it stopped."
 )
 @click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
@@ -27,12 +33,13 @@ def command(
     concurrency: str,
     cases: int,
     seconds: float,
+    vary: tuple[str, ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Launch the candidate of PROOF with each draft length and compare."""
     from routeproof.cli.run_options import fresh_run, listening
-    from routeproof.jobs.tune import tune
+    from routeproof.jobs.tune import Size, tune
 
     folder = out or fresh_run(f"tune-{proof.stem}")
     with listening() as listener:
@@ -41,8 +48,8 @@ def command(
             folder,
             draft_tokens=numbers(draft_tokens, "--draft-tokens"),
             concurrency=numbers(concurrency, "--concurrency"),
-            cases=cases,
-            seconds=seconds,
+            options=varied(vary),
+            size=Size(cases, seconds),
             listener=listener,
         )
     if as_json:
@@ -59,19 +66,38 @@ def command(
             f"{row['correctness']}{mark}"
         )
     for pick in found.chosen:
+        further = f", {pick.options}" if pick.options else ""
         what = (
             "no speculation"
             if pick.draft_tokens is None
-            else f"{pick.draft_tokens} drafts"
+            else f"{pick.draft_tokens} drafts{further}"
         )
         click.echo(f"at {pick.concurrency:g} streams: {what} ({pick.why})")
-    for length, why in {**found.skipped, **found.failed}.items():
-        click.echo(f"not measured: {length} drafts: {why}")
+    for name, why in {**found.skipped, **found.failed}.items():
+        click.echo(f"not measured: {name}: {why}")
     click.echo(f"search  {folder / 'tune.json'}")
 
 
 def _text(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, int | float) else "unknown"
+
+
+def varied(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """``num_steps=2,3`` as an option and its values.
+
+    Raises:
+        ConfigError: It is not written like this.
+    """
+    found = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        parts = tuple(part.strip() for part in values.split(","))
+        if not equals or not name.strip() or not all(parts):
+            raise ConfigError(
+                f"`{text}` varies nothing", key="--vary", hint="write num_steps=2,3"
+            )
+        found[name.strip().replace("-", "_")] = parts
+    return found
 
 
 def numbers(text: str, option: str) -> tuple[int, ...]:

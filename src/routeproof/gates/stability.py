@@ -89,7 +89,8 @@ def with_power(samples: Samples) -> Samples:
             np.concatenate([each.at_s for each in devices]), return_inverse=True
         )
         values = np.concatenate([each.values for each in devices])
-        found[arm, "power_w"] = Series(at_s, np.bincount(place, values))
+        sums = np.bincount(place, values).astype(np.float64)
+        found[arm, "power_w"] = Series(at_s, sums)
     return found
 
 
