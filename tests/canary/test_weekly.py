@@ -8,6 +8,7 @@ from routeproof.canary.samples import Sample, Spool
 from routeproof.canary.state import State
 from routeproof.canary.store import AuditEntry, SqliteStore
 from routeproof.canary.weekly import SHOWN_FAILURES, weekly
+from routeproof.canary.weekly_chart import picture
 from routeproof.canary.weekly_page import html, markdown
 from routeproof.cli.canary import command
 from routeproof.errors import ConfigError
@@ -96,9 +97,44 @@ def test_changes_are_marked_and_notes_are_not():
     audit = [an_entry("create", 0, candidate_digest="abc"), an_entry("note", 0)]
     audit.append(an_entry("rolled_back", 1))
     report = a_report([a_sample(1)], [*audit, an_entry("start", 5)])
-    assert [c.what for c in report.changes] == ["create abc", "rolled_back"]
-    assert html(report).count("stroke-dasharray") % 2 == 0
+    assert [c.what for c in report.changes] == ["create abc", "rolled back"]
+    assert html(report).count("<title>1: create abc</title>") == 1
     assert "why\\|not" in markdown(report)
+
+
+def test_a_new_draft_and_every_edit_of_a_route_are_named_at_their_mark():
+    numbers = {"draft": "eagle3 d@2", "candidate.kv_cache": "bf16 -> fp8"}
+    entry = an_entry("new_attempt", 1, candidate_digest="abc", **numbers)
+    (change,) = a_report([a_sample(1)], [entry]).changes
+    assert change.what == (
+        "new attempt abc draft: eagle3 d@2; candidate.kv_cache: bf16 -> fp8"
+    )
+
+
+def test_an_engine_that_names_itself_differently_is_a_change():
+    def of_build(n, name, arm="canary"):
+        sample = a_sample(n, arm=arm)
+        engine = msgspec.structs.replace(sample.record.engine, fingerprint=name)
+        record = msgspec.structs.replace(sample.record, engine=engine)
+        return msgspec.structs.replace(sample, record=record)
+
+    samples = [of_build(n, "b1" if n < 5 else "b2") for n in range(10)]
+    samples += [of_build(20 + n, "b1", "control") for n in range(5)]
+    (change,) = a_report(samples[::-1]).changes
+    assert change.what == "canary engine names itself b2"
+    assert change.at_s == samples[5].at_s
+
+
+def test_a_day_without_a_value_breaks_the_line_and_is_no_zero():
+    samples = [
+        a_sample(100 * day + n, day=day, drafted=10, accepted=6)
+        for day in (0, 1, 3)
+        for n in range(3)
+    ]
+    report = weekly("c", samples, (), since_s=START, until_s=START + 4 * DAY)
+    chart = picture(report, "structured")
+    lines = re.findall(r'<polyline points="([^"]*)"', chart)
+    assert len(lines[0].split()) == 2 and chart.count("<rect") >= 3
 
 
 def test_the_sample_of_failures_is_fixed_whatever_the_order():

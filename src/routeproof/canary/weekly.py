@@ -95,12 +95,13 @@ def weekly(
     """The report over ``[since_s, until_s)``, Unix seconds; days are of UTC."""
     groups: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)
     failures: list[Sample] = []
-    for sample in samples:
-        if sample.arm not in ARMS or not since_s <= sample.at_s < until_s:
-            continue
+    own = [s for s in samples if s.arm in ARMS and since_s <= s.at_s < until_s]
+    own.sort(key=lambda sample: sample.at_s)
+    for sample in own:
         groups[class_of(sample), day_of(sample.at_s), sample.arm].append(sample)
         if sample.signals and sample.signals.get("invalid_structure"):
             failures.append(sample)
+    changes = [*_changes(canary, audit, since_s, until_s), *_restarts(own)]
     cells = [
         _cell(class_, arm, day, found)
         for (class_, day, arm), found in sorted(groups.items())
@@ -111,7 +112,7 @@ def weekly(
         until_s=until_s,
         days=_days(since_s, until_s),
         cells=tuple(cells),
-        changes=tuple(_changes(canary, audit, since_s, until_s)),
+        changes=tuple(sorted(changes, key=lambda change: change.at_s)),
         failures=tuple(sorted(failures, key=_place)[:SHOWN_FAILURES]),
         failures_total=len(failures),
     )
@@ -137,16 +138,48 @@ def _place(sample: Sample) -> bytes:
     return hashlib.blake2b(sample.request_id.encode(), digest_size=8).digest()
 
 
+PLUMBING = frozenset({"candidate_digest", "weight_ppm_before", "weight_ppm_after"})
+
+
 def _changes(
     canary: str, audit: Sequence[AuditEntry], since_s: float, until_s: float
 ) -> Iterable[Change]:
+    """What was done to the canary, with the draft and the edits of its routes."""
     for entry in audit:
         if entry.name != canary or entry.action in NO_CHANGE:
             continue
         if since_s <= entry.at_s < until_s:
-            digest = entry.numbers.get("candidate_digest")
-            what = entry.action if digest is None else f"{entry.action} {digest}"
-            yield Change(entry.at_s, what, entry.actor, entry.reason)
+            yield Change(entry.at_s, _what(entry), entry.actor, entry.reason)
+
+
+def _what(entry: AuditEntry) -> str:
+    words = [entry.action.replace("_", " ")]
+    digest = entry.numbers.get("candidate_digest")
+    if digest is not None:
+        words.append(str(digest))
+        edits = (
+            f"{key}: {value}"
+            for key, value in entry.numbers.items()
+            if value is not None and key not in PLUMBING
+        )
+        words.append("; ".join(edits))
+    return " ".join(word for word in words if word)
+
+
+def _restarts(samples: Sequence[Sample]) -> Iterable[Change]:
+    """Where an arm's engine began to name itself differently.
+
+    Answers of the two builds may overlap for a while; the first of the new one counts.
+    """
+    known: dict[str, set[str]] = {arm: set() for arm in ARMS}
+    for sample in samples:
+        name = sample.record.engine.fingerprint
+        if name is None or name in known[sample.arm]:
+            continue
+        if known[sample.arm]:
+            what = f"{sample.arm} engine names itself {name[:40]}"
+            yield Change(sample.at_s, what, "engine", "")
+        known[sample.arm].add(name)
 
 
 def _cell(class_: str, arm: str, day: str, found: Sequence[Sample]) -> Cell:

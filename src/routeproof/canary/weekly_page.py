@@ -4,35 +4,32 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import escape
 
-from routeproof.canary.weekly import ARMS, DAY_S, INDICATORS, Cell, Indicator, Weekly
+from routeproof.canary.weekly import ARMS, INDICATORS, Cell, Weekly
+from routeproof.canary.weekly_chart import picture, shown
 from routeproof.reports import markup
 
 ANSWER_CHARS = 600
-WIDTH, HEIGHT, LEFT = 640, 120, 8
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#5b6570;--line:#dfe2e6;
---bg:#fff;--control:#2757c4;--canary:#b25e00}
+--bg:#fff;--control:#2757c4;--canary:#a35200;--mark:#6b4fa0}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eaed;--soft:#a3adb8;--line:#343a41;
---bg:#14171a;--control:#8fb0ff;--canary:#f0b060}}
-body{margin:0 auto;max-width:760px;padding:16px;background:var(--bg);color:var(--ink);
+--bg:#14171a;--control:#8fb0ff;--canary:#f0b060;--mark:#c3a8f5}}
+body{margin:0 auto;max-width:860px;padding:16px;background:var(--bg);color:var(--ink);
 font:15px/1.5 system-ui,sans-serif}
 h1{font-size:1.3rem}h2{font-size:1.1rem;margin-top:2em}
 h3{font-size:.95rem;margin:1.2em 0 0}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:4px 8px 4px 0;border-top:1px solid var(--line);
 vertical-align:top}th{color:var(--soft);font-weight:600}
-svg{width:100%;height:auto;display:block}pre{white-space:pre-wrap;overflow-wrap:anywhere;
+svg{width:100%;min-width:620px;height:auto;display:block}
+svg text{font-size:11px;fill:var(--soft)}svg .title{font-size:12px;fill:var(--ink)}
+svg .mark{fill:var(--mark);font-weight:600}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;
 border:1px solid var(--line);border-radius:6px;padding:8px}
 .soft{color:var(--soft)}.control{color:var(--control)}.canary{color:var(--canary)}
 .wide{overflow-x:auto}
 """
-
-
-def _shown(value: float | None, indicator: Indicator) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.2%}" if indicator.is_share else f"{value:.4g}"
 
 
 def _time(at_s: float) -> str:
@@ -54,7 +51,7 @@ def _rows(report: Weekly, class_: str) -> Iterator[list[str]]:
         yield ["sampled", arm, *("–" if c is None else str(c.sampled) for c in of_arm)]
         for row in INDICATORS:
             values = [None if c is None else row.of(c) for c in of_arm]
-            yield [row.title, arm, *(_shown(v, row) for v in values)]
+            yield [row.title, arm, *(shown(v, row) for v in values)]
 
 
 def _title(report: Weekly) -> str:
@@ -115,12 +112,16 @@ def _body(report: Weekly) -> Iterator[str]:
     yield f"<h1>{escape(_title(report))}</h1>"
     yield (
         '<p class="soft">Days of UTC. <b class="control">control</b> and '
-        '<b class="canary">canary</b> side by side; upright lines mark changes.</p>'
+        '<b class="canary">canary</b> (squares) side by side; numbered upright lines '
+        "are the changes below.</p>"
     )
     yield "<h2>Changes</h2>"
-    changes = [[_time(c.at_s), c.what, c.actor, c.reason] for c in report.changes]
+    changes = [
+        [str(n), _time(c.at_s), c.what, c.actor, c.reason]
+        for n, c in enumerate(report.changes, 1)
+    ]
     yield (
-        _table(["when", "what", "who", "why"], changes)
+        _table(["", "when", "what", "who", "why"], changes)
         if changes
         else "<p>Nothing was changed.</p>"
     )
@@ -128,16 +129,16 @@ def _body(report: Weekly) -> Iterator[str]:
         yield "<p>No answer was sampled.</p>"
     for class_ in _classes(report):
         yield f"<h2>Prompts: {escape(class_)}</h2>"
-        for row in INDICATORS:
-            yield from _chart(report, class_, row)
+        yield f'<div class="wide" tabindex="0">{picture(report, class_)}</div>'
         heads = ["indicator", "arm", *(day[5:] for day in report.days)]
         numbers = _table(heads, list(_rows(report, class_)))
         yield f"<details><summary>Numbers</summary>{numbers}</details>"
-    yield f"<h2>Structured failures</h2><p class=soft>{_failure_note(report)}</p>"
+    yield "<h2>Structured failures</h2>"
+    yield f'<p class="soft">{_failure_note(report)}</p>'
     for sample in report.failures:
         text = (sample.record.answer.text or "")[:ANSWER_CHARS]
         yield f'<p class="{sample.arm}">{sample.arm}, {_time(sample.at_s)}</p>'
-        yield f"<pre>{escape(text)}</pre>"
+        yield f'<pre tabindex="0">{escape(text)}</pre>'
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -147,59 +148,6 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
         for row in rows
     )
     return (
-        f'<div class="wide"><table><thead><tr>{top}</tr></thead>'
+        f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _chart(report: Weekly, class_: str, row: Indicator) -> Iterator[str]:
-    cells = _cells(report)
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for arm in ARMS:
-        for i, day in enumerate(report.days):
-            cell = cells.get((class_, arm, day))
-            value = None if cell is None else row.of(cell)
-            if value is not None:
-                lines.setdefault(arm, []).append((i, value))
-    if not lines:
-        yield f'<h3>{row.title}</h3><p class="soft">not reported by the engine</p>'
-        return
-    top = max(v for points in lines.values() for _, v in points) or 1.0
-    yield f'<h3>{row.title} <span class="soft">0 to {_shown(top, row)}</span></h3>'
-    yield _svg(report, row.title, lines, top)
-
-
-def _svg(
-    report: Weekly, title: str, lines: dict[str, list[tuple[int, float]]], top: float
-) -> str:
-    width = (WIDTH - 2 * LEFT) / len(report.days)
-    base, first_s = HEIGHT - 20, report.since_s // DAY_S * DAY_S
-    parts = [f'<line x1="{LEFT}" x2="{WIDTH - LEFT}" y1="{base}" y2="{base}" '
-             'stroke="var(--line)"/>']  # fmt: skip
-    for change in report.changes:
-        x = LEFT + width * (change.at_s - first_s) / DAY_S
-        parts.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{base}" stroke="var(--soft)" '
-            f'stroke-dasharray="3 3"><title>{escape(change.what)}</title></line>'
-        )
-    for i, day in enumerate(report.days):
-        parts.append(
-            f'<text x="{LEFT + width * (i + 0.5):.1f}" y="{HEIGHT - 5}" '
-            f'text-anchor="middle" font-size="11" fill="var(--soft)">{day[5:]}</text>'
-        )
-    for arm, points in lines.items():
-        at = [
-            (LEFT + width * (i + 0.5), base - (base - 10) * value / top)
-            for i, value in points
-        ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="var(--{arm})" '
-                     'stroke-width="2"/>')  # fmt: skip
-        parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="var(--{arm})"/>'
-            for x, y in at
-        ]
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(title)} by day">{"".join(parts)}</svg>'
     )
