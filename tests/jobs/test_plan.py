@@ -4,11 +4,12 @@ import json
 
 import msgspec
 import pytest
-from builders import Plan, a_case, a_proof, a_run
+from builders import SPECULATIVE, Plan, a_case, a_proof, a_run, with_
 from click.testing import CliRunner
 
 from routeproof.cli.plan import command
 from routeproof.jobs.plan import plan
+from routeproof.jobs.run_options import Options
 from routeproof.proof.policy import QualityGateSpec
 from routeproof.proof.workload import LoadSpec, SamplingSpec, WorkloadSpec
 from routeproof.workloads.cases import write_cases
@@ -112,6 +113,39 @@ def test_the_command_prints_a_plan_and_the_same_as_json(tmp_path):
     found = json.loads(document.output)
     assert found["cases"] == 90
     assert {row["tolerance"] for row in found["prices"]} == {0.01, 0.02, 0.03, 0.05}
+
+
+def test_the_power_of_every_question_is_told(tmp_path):
+    few, many = (planned(tmp_path, n).questions[0].power for n in (60, 160))
+    assert few["0"] == many["0"] == 1.0
+    assert few["0.05"] < 0.5 < 0.75 < many["0.05"] < many["0.01"]
+    assert planned(tmp_path, 58).questions[0].power["0"] == 0.0
+
+
+@pytest.mark.slow
+def test_floor_and_ceiling_of_stopping_early_are_told(tmp_path):
+    found = planned(tmp_path, 200, options=Options(until_decided=True))
+    bounds = found.bounds[0]
+    assert (bounds.floor, bounds.ceiling) == (50, 200)
+    assert 50 < bounds.earliest < 200
+    assert found.stops_early
+    small = planned(tmp_path, 60).bounds[0]
+    assert small.earliest > small.ceiling == 60
+
+
+def test_a_spot_check_is_planned_where_the_change_is_lossless(tmp_path):
+    write_cases([a_case(i) for i in range(400)], tmp_path / "c.jsonl")
+    proof = a_proof(workload=WorkloadSpec(cases=("c.jsonl",)))
+    speculative = with_(
+        proof.candidate,
+        kv_cache=proof.baseline.kv_cache,
+        speculation=SPECULATIVE,
+        changes=("speculation",),
+    )
+    spot = plan(with_(proof, candidate=speculative), base=tmp_path)
+    assert spot.cases < 400
+    assert "spot check" in spot.notes[0]
+    assert plan(proof, base=tmp_path).cases == 400
 
 
 def test_a_plan_survives_json(tmp_path):

@@ -16,20 +16,31 @@ def plan_lines(planned: ProofPlan) -> Iterator[str]:
         f"{planned.alpha:g} one-sided, power {planned.power:.0%}"
     )
     yield ""
-    yield f"{'question':<36} {'tolerance':>9} {'have':>6} {'need':>6}  can it decide?"
+    heads = f"{'question':<30} {'tolerance':>9} {'have':>6} {'need':>6}"
+    yield f"{heads} {'power':>17}  can it decide?"
     for question in planned.questions:
         least = "-" if question.minimum is None else str(question.minimum)
         yield (
-            f"{question.question:<36} {question.tolerance:>8.1%} {question.units:>6} "
-            f"{least:>6}  {_answer(question)}"
+            f"{question.question:<30} {question.tolerance:>9.1%} {question.units:>6} "
+            f"{least:>6} {_power(question):>17}  {_answer(question)}"
         )
-    yield "(need: fewest without a single flip)"
+    yield (
+        "(need: fewest without a single flip; power: with no, 1, 2 and 5 % flips, "
+        "or with scores that spread as assumed)"
+    )
     yield ""
     yield from _prices(planned)
     yield from _stages(planned)
     yield from _early(planned)
     for note in planned.notes:
         yield f"note: {note}"
+
+
+def _power(question: QuestionPlan) -> str:
+    shares = [f"{100 * each:.0f}" for each in question.power.values()]
+    if question.kind == "graded":
+        shares = shares[:1]
+    return f"{'/'.join(shares)} %" if shares else "-"
 
 
 def _answer(question: QuestionPlan) -> str:

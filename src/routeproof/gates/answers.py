@@ -11,10 +11,11 @@ from routeproof.gates.in_order import Turn, binary_in_order, graded_in_order
 from routeproof.gates.questions import Question
 from routeproof.metrics.score_table import PairedScores
 from routeproof.records.columns import Bools, Floats
-from routeproof.stats.clusters import case_differences
+from routeproof.stats.clusters import Differences, case_differences, clustered
 from routeproof.stats.interval import NonInferiority
 from routeproof.stats.paired_binary import no_new_failures, non_inferiority
 from routeproof.stats.paired_graded import graded_non_inferiority
+from routeproof.stats.planner import Spread, approximate_power, graded_power
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ def answered(question: Question, sides: Sides, rules: Rules) -> list[QualityRow]
     if rules.turn is not None:
         return _in_turn(row, pairs, question, rules)
     if is_binary and _is_flat(pairs):
-        return [_with(row, _exact(counts, question.tolerance, rules))]
+        found = _with(row, _exact(counts, question.tolerance, rules))
+        return [msgspec.structs.replace(found, power=_power(counts, question, rules))]
     return _graded(row, pairs, question, rules)
 
 
@@ -144,6 +146,31 @@ def _exact(counts: Flips, tolerance: float, rules: Rules) -> NonInferiority:
     )
 
 
+def _power(counts: Flips, question: Question, rules: Rules) -> float | None:
+    if not question.is_required or not counts.n:
+        return None
+    return approximate_power(
+        counts.n,
+        flips=(counts.losses + counts.gains) / counts.n,
+        tolerance=question.tolerance,
+        alpha=rules.alpha,
+    )
+
+
+def _graded_power(
+    differences: Differences, question: Question, rules: Rules
+) -> float | None:
+    value = differences.value[differences.known]
+    if not question.is_required or value.size < 2:
+        return None
+    means = clustered(value, differences.cluster[differences.known])
+    unit = means.total / means.count
+    spread = Spread(between=float(unit.var(ddof=1)) if unit.size > 1 else 0.0, within=0)
+    return graded_power(
+        unit.size, spread, trials=1, tolerance=question.tolerance, alpha=rules.alpha
+    )
+
+
 def _no_new(counts: Flips, floor: Flips | None, rules: Rules) -> NonInferiority:
     return no_new_failures(
         losses=counts.losses,
@@ -159,21 +186,24 @@ def _no_new(counts: Flips, floor: Flips | None, rules: Rules) -> NonInferiority:
 def _graded(
     row: QualityRow, pairs: PairedScores, question: Question, rules: Rules
 ) -> list[QualityRow]:
+    differences = case_differences(
+        case=pairs.case,
+        baseline=pairs.left.values,
+        candidate=pairs.right.values,
+        baseline_known=pairs.left.known,
+        candidate_known=pairs.right.known,
+        cluster=pairs.cluster,
+    )
     found = graded_non_inferiority(
-        case_differences(
-            case=pairs.case,
-            baseline=pairs.left.values,
-            candidate=pairs.right.values,
-            baseline_known=pairs.left.known,
-            candidate_known=pairs.right.known,
-            cluster=pairs.cluster,
-        ),
+        differences,
         tolerance=question.tolerance,
         alpha=rules.alpha,
         resamples=rules.resamples,
         seed=rules.seed,
     )
-    mean = _with(row, found.mean)
+    mean = msgspec.structs.replace(
+        _with(row, found.mean), power=_graded_power(differences, question, rules)
+    )
     if question.origin == "screening":
         return [mean]
     return [mean, _collapse(row, found.drops)]

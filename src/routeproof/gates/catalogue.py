@@ -276,8 +276,10 @@ CHECKS: tuple[Asked, ...] = (
         "correctness",
         "sampled[*]",
         "do sampled answers of a lossless change come from the same distribution?",
-        "a significant difference that the A/A control does not show",
-        "never (that none is found proves none, and the reason says so)",
+        "a significant difference that the A/A control does not show (`sampled_tokens` "
+        "and `siblings`: at a fifth of alpha)",
+        "the control shows it too, or one of those two is in doubt; that none is found "
+        "proves none, and the reason says what would have been seen",
     ),
     Asked(
         "correctness",
@@ -316,8 +318,8 @@ CHECKS: tuple[Asked, ...] = (
         "leak",
         "does memory grow over the soak?",
         "the lower limit of the slope is above `leak_bytes_per_hour_max`",
-        "the slope is above it and its interval is not, or there was no soak; without an "
-        "agreed limit, a shown growth of 1 % of the peak an hour beyond the baseline's",
+        "the slope is above it and its interval is not, or there was no soak; without "
+        "an agreed limit, a shown growth of 1 % of the peak an hour beyond the baseline's",
     ),
     Asked(
         "memory_stability",

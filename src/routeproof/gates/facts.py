@@ -49,6 +49,9 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
         control_difference: Control - baseline, the noise of the stack itself.
         adjusted_harm_p: Harm p-value after Holm over the screened slices.
         pairs_required: Minimum count the proof file asks of this slice.
+        power: Probability that so many units certify the tolerance of a required
+            question, at the flips (or the spread of scores) that were seen and no
+            true loss; ``None`` in a run that stops when it is decided.
         ceiling: Units of the question in the whole workload, in a run that stops as
             soon as it is decided; ``None`` in a run of fixed size.
         settled_after: Units after which such a question was settled.
@@ -71,6 +74,7 @@ class QualityRow(_Fact, frozen=True, kw_only=True):
     answer: NonInferiority | None = None
     adjusted_harm_p: float | None = None
     pairs_required: int | None = None
+    power: float | None = None
     ceiling: int | None = None
     settled_after: int | None = None
 

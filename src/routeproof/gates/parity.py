@@ -140,8 +140,8 @@ def _same_cache(speed: Speed) -> list[Check]:
     if speed.is_warmed_by_control:
         status = Status.INCONCLUSIVE
         reason += (
-            "; the control filled the baseline's cache, so no time of the quality stage "
-            "is judged: add a `latency` stage"
+            "; the control filled the baseline's cache, so no time of the quality "
+            "stage is judged: add a `latency` stage"
         )
     return [
         Check(

@@ -92,7 +92,9 @@ def _undecided(row: QualityRow, answer: NonInferiority) -> str:
     if answer.n_minimum is not None and row.units < answer.n_minimum:
         return f"not powered: {answer.n_minimum} pairs are the least that can decide"
     if answer.n_needed is not None and answer.n_needed > row.units:
-        return f"not powered: about {answer.n_needed} units decide it"
+        told = "" if row.power is None else f" ({row.units} have a power of "
+        told += "" if row.power is None else f"{row.power:.0%})"
+        return f"not powered: about {answer.n_needed} units decide it{told}"
     return "a loss larger than the tolerance is not excluded"
 
 
@@ -104,6 +106,8 @@ def _numbers(row: QualityRow, answer: NonInferiority) -> str:
     text = f"{points} over {row.units} pairs, tolerance {answer.tolerance * 100:g}"
     if row.losses is not None and row.gains is not None:
         text += f", {row.losses} lost and {row.gains} won"
+    if row.ceiling is not None and row.settled_after is not None:
+        text += f", settled after {row.settled_after} of {row.ceiling}"
     return text
 
 

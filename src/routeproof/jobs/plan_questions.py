@@ -15,7 +15,9 @@ from routeproof.stats.mean_bounds import betting_minimum
 from routeproof.stats.planner import (
     Spread,
     approximate_pairs,
+    approximate_power,
     graded_cases_needed,
+    graded_power,
     pairs_needed,
     zero_flip_minimum,
 )
@@ -83,8 +85,7 @@ def question_plan(
                 else 0,
             )
         # Verdicts that flip in sampling: half of it stays with the case.
-        v = graded_sd**2 if _is_graded(question, chosen) else flips
-        spread = Spread(between=v / 2, within=v / 2)
+        spread = _spread(question, chosen, flips, graded_sd)
         return graded_cases_needed(
             spread,
             trials=agreed.trials,
@@ -124,7 +125,45 @@ def question_plan(
         finest=finest,
         answer=answer,
         decides_up_to_flips=up_to,
+        power=_powers(question, chosen, units, agreed, is_exact=exact, sd=graded_sd),
     )
+
+
+def _powers(
+    question: Question,
+    cases: Sequence[Case],
+    units: int,
+    agreed: Agreed,
+    *,
+    is_exact: bool,
+    sd: float,
+) -> dict[str, float]:
+    """Chance that the units at hand certify, by assumed flips."""
+    at, alpha = question.tolerance, agreed.policy.alpha
+    if at == 0:
+        return {}
+    if is_exact:
+        return {
+            f"{f:g}": approximate_power(units, flips=f, tolerance=at, alpha=alpha)
+            for f in FLIPS
+        }
+    return {
+        f"{f:g}": graded_power(
+            units,
+            _spread(question, cases, f, sd),
+            trials=agreed.trials,
+            tolerance=at,
+            alpha=alpha,
+        )
+        for f in FLIPS
+    }
+
+
+def _spread(
+    question: Question, cases: Sequence[Case], flips: float, graded_sd: float
+) -> Spread:
+    v = graded_sd**2 if _is_graded(question, cases) else flips
+    return Spread(between=v / 2, within=v / 2)
 
 
 def bounds_of(question: Question, cases: Sequence[Case], agreed: Agreed) -> Bounds:

@@ -29,6 +29,8 @@ class QuestionPlan(_Part, frozen=True, kw_only=True):
             ``no_new_failures``, which any number can pass and one failure breaks.
         needs: Units for the planned power, by assumed flips.
         finest: Finest tolerance its units could certify, by assumed flips.
+        power: Probability that its units certify its tolerance between equally good
+            routes, by assumed flips.
         answer: What the present workload can do.
     """
 
@@ -42,6 +44,7 @@ class QuestionPlan(_Part, frozen=True, kw_only=True):
     finest: dict[str, float]
     answer: Literal["decides", "only_if_few_flips", "cannot_decide"]
     decides_up_to_flips: float | None = None
+    power: dict[str, float] = {}
 
 
 class TolerancePrice(_Part, frozen=True, kw_only=True):

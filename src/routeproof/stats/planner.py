@@ -10,7 +10,7 @@ from math import ceil, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from routeproof.stats.exact_paired import critical_region, probability
 from routeproof.stats.mean_bounds import betting_minimum
@@ -68,15 +68,35 @@ def approximate_pairs(
     at small ``flips``.
     """
     m, d = tolerance, loss
+    null_sd, true_sd = _spreads(flips, m, d)
+    z_alpha, z_power = float(ndtri(1 - alpha)), float(ndtri(power))
+    n = ((z_alpha * null_sd + z_power * true_sd) / (m - d)) ** 2
+    return max(ceil(n), zero_flip_minimum(tolerance, alpha))
+
+
+def approximate_power(
+    n: int, *, flips: float, tolerance: float, alpha: float, loss: float = 0.0
+) -> float:
+    """Probability that ``n`` pairs certify, by the formula of `approximate_pairs`.
+
+    0 below the fewest pairs that can certify, and there 1 or 0 without any flip.
+    """
+    if n < zero_flip_minimum(tolerance, alpha):
+        return 0.0
+    null_sd, true_sd = _spreads(flips, tolerance, loss)
+    reach = sqrt(n) * (tolerance - loss) - float(ndtri(1 - alpha)) * null_sd
+    if true_sd == 0:
+        return 1.0 if reach >= 0 or flips == 0 else 0.0
+    return float(ndtr(reach / true_sd))
+
+
+def _spreads(flips: float, m: float, d: float) -> tuple[float, float]:
+    """Spread of one difference: at the edge of the null, and as assumed."""
     share = max(flips, abs(d))
     linear = (2 - d) * m - share
     root = sqrt(linear**2 + 4 * (share - d) * m * (1 - m))
     gain = max(0.0, (root - linear) / 4)
-    null_sd = sqrt(2 * gain + m * (1 - m))
-    true_sd = sqrt(max(share - d * d, 0.0))
-    z_alpha, z_power = float(ndtri(1 - alpha)), float(ndtri(power))
-    n = ((z_alpha * null_sd + z_power * true_sd) / (m - d)) ** 2
-    return max(ceil(n), zero_flip_minimum(tolerance, alpha))
+    return sqrt(2 * gain + m * (1 - m)), sqrt(max(share - d * d, 0.0))
 
 
 def pairs_needed(
@@ -174,13 +194,11 @@ def graded_cases_needed(
     Cornish and Fisher. At least what the betting test needs without any difference.
     More trials only lower the second part of ``v``.
     """
-    z, z_power = float(ndtri(1 - alpha)), float(ndtri(power))
+    z_power = float(ndtri(power))
     v, gap = spread.variance(trials), tolerance - loss
 
     def reach(n: int) -> float:
-        sd = sqrt(v / n + 1 / (n * n))
-        skew = 2 / n**3 / sd**3
-        return 1 / n + sd * (z + (z * z - 1) * skew / 6) + z_power * sqrt(v / n)
+        return _worst_case_reach(v, n, alpha) + z_power * sqrt(v / n)
 
     low, high = 0, betting_minimum(tolerance, alpha)
     while reach(high) > gap:
@@ -189,3 +207,30 @@ def graded_cases_needed(
         middle = (low + high) // 2
         low, high = (middle, high) if reach(middle) > gap else (low, middle)
     return high
+
+
+def graded_power(
+    n: int,
+    spread: Spread,
+    *,
+    trials: int,
+    tolerance: float,
+    alpha: float,
+    loss: float = 0.0,
+) -> float:
+    """Probability that ``n`` cases certify a mean, as in `graded_cases_needed`."""
+    if n < betting_minimum(tolerance, alpha):
+        return 0.0
+    v = spread.variance(trials)
+    gap = tolerance - loss - _worst_case_reach(v, n, alpha)
+    if v == 0:
+        return 1.0 if gap >= 0 else 0.0
+    return float(ndtr(gap / sqrt(v / n)))
+
+
+def _worst_case_reach(v: float, n: int, alpha: float) -> float:
+    """Distance between a mean of ``n`` cases and its worst-case bound."""
+    z = float(ndtri(1 - alpha))
+    sd = sqrt(v / n + 1 / (n * n))
+    skew = 2 / n**3 / sd**3
+    return 1 / n + sd * (z + (z * z - 1) * skew / 6)
