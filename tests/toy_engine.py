@@ -58,7 +58,7 @@ def _biased(p, body, said, broken):
     if "presence_penalty" not in broken:
         logits -= body.get("presence_penalty", 0.0) * (counts > 0)
     if "repetition_penalty" not in broken:
-        logits *= np.where(counts > 0, body.get("repetition_penalty", 1.0), 1.0)
+        logits *= np.where(counts > 0, body.get("repetition_penalty", 1.0) ** 2, 1.0)
     found = np.exp(logits - logits.max())
     return found / found.sum()
 

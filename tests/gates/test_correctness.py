@@ -261,12 +261,31 @@ def sampled(p, floor, change_class="lossless"):
     return check_of(judge_correctness(found), "sampled[distribution]")
 
 
+def test_a_sharper_test_accuses_at_a_fifth_of_the_error_rate():
+    def siblings(p):
+        row = {
+            "test": "siblings", "p_value": p, "control_p_value": 0.5, "prompts": 4,
+            "answers": 32, "power": "sees much",
+        }  # fmt: skip
+        found = with_(
+            evidence(),
+            routes=a_speculative_diff(),
+            quality=Quality(rows=(a_quality_row(),), sampled=(row,)),
+        )
+        return check_of(judge_correctness(found), "sampled[siblings]")
+
+    assert siblings(0.005).status is Status.FAILED
+    assert siblings(0.03).status is Status.INCONCLUSIVE
+    assert siblings(0.3).status is Status.PASSED
+    assert siblings(0.3).reason.endswith("sees much")
+
+
 def test_sampled_answers_of_another_distribution_fail_a_lossless_change():
     assert sampled(0.001, 0.6).status is Status.FAILED
 
 
 def test_a_stack_that_differs_from_itself_accuses_nobody():
-    assert sampled(0.001, 0.01).status is Status.PASSED
+    assert sampled(0.001, 0.01).status is Status.INCONCLUSIVE
 
 
 def test_a_lossy_change_may_have_another_distribution():

@@ -319,7 +319,7 @@ CHECKS: tuple[Asked, ...] = (
         "does memory grow over the soak?",
         "the lower limit of the slope is above `leak_bytes_per_hour_max`",
         "the slope is above it and its interval is not, or there was no soak; without "
-        "an agreed limit, a shown growth of 1 % of the peak an hour beyond the baseline's",
+        "an agreed limit, a growth beyond the baseline's by 1 % of the peak an hour",
     ),
     Asked(
         "memory_stability",

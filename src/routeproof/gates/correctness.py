@@ -125,7 +125,10 @@ def _flags(rows: Iterable[QualityRow], checks: list[Check]) -> tuple[Flag, ...]:
     open_slice = any(
         check.status is Status.INCONCLUSIVE
         and not check.required
-        and (check.name in suspicious or check.name.startswith(("guard[", "greedy")))
+        and (
+            check.name in suspicious
+            or check.name.startswith(("guard[", "greedy", "sampled["))
+        )
         for check in checks
     )
     found: tuple[tuple[Flag, bool], ...] = (

@@ -199,8 +199,8 @@ LOSSLESS_ONLY: tuple[tuple[str, str, Kept, bool], ...] = (
 def probe_rows(
     probed: Probed, *, alpha: float, is_lossless: bool
 ) -> tuple[QualityRow, ...]:
-    """A row for each check that the baseline keeps at least once."""
-    rows = []
+    """A row for each check that the baseline keeps often enough to ask it."""
+    rows: list[QualityRow] = []
     for name, probe, kept, is_strict in (
         *CHECKS,
         *(LOSSLESS_ONLY if is_lossless else ()),
@@ -214,8 +214,16 @@ def probe_rows(
             "outcome",
             is_required=False,
         )
-        rows += answered(question, sides, Rules(alpha=alpha))[:1]
+        row = answered(question, sides, Rules(alpha=alpha))[0]
+        if _says_something(row):
+            rows.append(row)
     return tuple(rows)
+
+
+def _says_something(row: QualityRow) -> bool:
+    """Whether anything broke, or enough prompts asked for that to mean something."""
+    is_open = row.answer is not None and row.answer.decision == "undecided"
+    return bool(row.losses) or not is_open
 
 
 def _sides(probed: Probed, probe: str, kept: Kept) -> Sides | None:

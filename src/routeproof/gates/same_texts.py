@@ -92,11 +92,20 @@ def _equality(
     )
 
 
+SHARPER = frozenset({"sampled_tokens", "siblings"})
+"""Tests beside those of the texts, which share one error rate. Each of these accuses at
+a fifth of it, so that together they hardly add to false alarms; a real fault shows at
+thousandths."""
+
+SHARPER_SHARE = 0.2
+
+
 def sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
     """Sampled answers of a lossless change must come from the same distribution.
 
-    Fails when a difference is significant and the A/A control shows none. That none
-    is found is not a proof of equality, and the reason says so.
+    Fails when a difference is significant and the A/A control shows none; open where
+    the control shows it too, or where a sharper test is in doubt. That none is found
+    is not a proof of equality, and the reason says so.
     """
     checks = []
     is_lossless = evidence.routes is not None and (
@@ -106,20 +115,18 @@ def sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
         p, floor = _number(row.get("p_value")), _number(row.get("control_p_value"))
         if p is None:
             continue
-        differs = p <= alpha and (floor is None or floor > alpha)
         shown = (
             f"{row['test']} of sampled answers over {row['prompts']} prompts and "
             f"{row['answers']} answers: p {p:.3g}"
         )
         if floor is not None:
             shown += f", against itself {floor:.3g}"
-        word = "differs" if differs else "no difference found, which proves none"
-        if row.get("power") and not differs:
-            word += f"; {row['power']}"
+        limit = alpha * (SHARPER_SHARE if row["test"] in SHARPER else 1.0)
+        status, word = _difference(p, floor, (limit, alpha), row.get("power"))
         checks.append(
             Check(
                 name=f"sampled[{row['test']}]",
-                status=Status.FAILED if differs and is_lossless else Status.PASSED,
+                status=status if is_lossless else Status.PASSED,
                 reason=f"{shown}: {word}",
                 p_value=p,
                 n=int(row["prompts"] or 0),
@@ -127,6 +134,21 @@ def sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
             )
         )
     return checks
+
+
+def _difference(
+    p: float, floor: float | None, limits: tuple[float, float], power: object
+) -> tuple[Status, str]:
+    """What a p-value means, with the levels that accuse and that raise a doubt."""
+    accuses, doubts = limits
+    if p > doubts:
+        tail = f"; {power}" if power else ""
+        return Status.PASSED, f"no difference found, which proves none{tail}"
+    if floor is not None and floor <= doubts:
+        return Status.INCONCLUSIVE, "differs, and so does the baseline from itself"
+    if p > accuses:
+        return Status.INCONCLUSIVE, "may differ: more trials decide"
+    return Status.FAILED, "differs"
 
 
 def _told(row: EqualityRow) -> str:

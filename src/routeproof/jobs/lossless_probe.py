@@ -1,6 +1,6 @@
 """Put the probes of `gates.probed` to two standing routes; keep what they say.
 
-Some 350 requests of at most 16 tokens. Nothing here is timed.
+Some 300 requests of at most 12 tokens. Nothing here is timed.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from routeproof.runs.said import Said
 from routeproof.runs.sse import events
 
 FILE_NAME = "probes.json"
-TOKENS = 16
+TOKENS = 12
 DEADLINE_S = 120.0
 
 _FACTS = " ".join(
     f"Item {i} of the list is kept in room {i * 7 % 23} and weighs {i * 13 % 41} grams."
-    for i in range(30)
+    for i in range(10)
 )
 
 PROMPTS: dict[str, tuple[dict[str, str], ...]] = {
@@ -40,7 +40,8 @@ PROMPTS: dict[str, tuple[dict[str, str], ...]] = {
     "story": ({"role": "user", "content": "Begin a short story about a lighthouse."},),
     "spanish": ({"role": "user", "content": "Explica qué es un eclipse de sol."},),
     "code": ({"role": "user", "content": "Write a function that adds two numbers."},),
-    "long": ({"role": "user", "content": f"{_FACTS} In which room is item 12 kept?"},),
+    "list": ({"role": "user", "content": "List what a kitchen should have."},),
+    "long": ({"role": "user", "content": f"{_FACTS} In which room is item 7 kept?"},),
     "turns": (
         {"role": "user", "content": "My cat is called Biscuit."},
         {"role": "assistant", "content": "What a lovely name."},
@@ -49,6 +50,7 @@ PROMPTS: dict[str, tuple[dict[str, str], ...]] = {
 }
 """Prompts of the probes: short and long, other languages, code, several turns."""
 
+SHORT = tuple(name for name in PROMPTS if name != "long")
 SAMPLED = ("short", "story", "spanish", "code")
 
 _GREEDY = {"temperature": 0, "max_tokens": TOKENS}
@@ -73,6 +75,9 @@ PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
     "repetition_penalty": ({**_GREEDY, "repetition_penalty": 1.8},),
 }
 """Request fields, each by itself, and the requests that try them."""
+
+FAULT_ALONE = frozenset({"seed", "max_tokens", "min_tokens", "stop", "logit_bias"})
+"""Of these the baseline is asked twice: what it breaks itself is no new failure."""
 
 CHOICES = ({**_HOT, "n": 4}, {**_HOT, "n": 4})
 AT_ONCE = 4
@@ -108,22 +113,28 @@ class _Arm:
         )
 
     async def parameters(
-        self, stop: Mapping[str, str], banned: Mapping[str, tuple[int, str]]
+        self,
+        stop: Mapping[str, str],
+        banned: Mapping[str, tuple[int, str]],
+        *,
+        only: frozenset[str] | None = None,
     ) -> None:
         """Request fields, each by itself, a few requests at a time."""
         wanted: list[tuple[str, str, Sequence[Mapping[str, Any]]]] = [
             (probe, prompt, requests)
             for probe, requests in PARAMETERS.items()
-            for prompt in PROMPTS
+            for prompt in SHORT
         ]
         wanted += [("choices", prompt, CHOICES) for prompt in SAMPLED]
         wanted += [
             ("stop", prompt, ({**_GREEDY, "stop": [word]},))
             for prompt, word in stop.items()
+            if prompt in SHORT
         ]
         wanted += [
             ("logit_bias", prompt, ({**_GREEDY, "logit_bias": {str(token): -100}},))
             for prompt, (token, _) in banned.items()
+            if prompt in SHORT
         ]
         gate = asyncio.Semaphore(AT_ONCE)
 
@@ -133,7 +144,9 @@ class _Arm:
             async with gate:
                 await self.put(probe, prompt, requests)
 
-        await asyncio.gather(*(one(*each) for each in wanted))
+        await asyncio.gather(
+            *(one(*each) for each in wanted if only is None or each[0] in only)
+        )
 
 
 async def probe_routes(routes: Routes, folder: RunFolder) -> None:
@@ -155,8 +168,9 @@ async def probe_routes(routes: Routes, folder: RunFolder) -> None:
     plain = {p: one[0].text for p, one in arms["baseline"].answers["plain"].items()}
     stop = {p: word for p, text in plain.items() if (word := _middle_word(text))}
     banned = await _first_tokens(routes.baseline, plain)
-    for arm in arms.values():
-        await arm.parameters(stop, banned)
+    for name, arm in arms.items():
+        only = FAULT_ALONE if name == "control" else None
+        await arm.parameters(stop, banned, only=only)
     found = Probed(
         answers={name: arm.answers for name, arm in arms.items()},
         stop=stop,
