@@ -121,6 +121,7 @@ class Spool:
                     self._db = sqlite3.connect(
                         self.path, timeout=2.0, check_same_thread=False
                     )
+                    self._db.execute("PRAGMA secure_delete=ON")
                 if self._db.in_transaction:
                     yield self._db
                 else:
@@ -231,9 +232,17 @@ class Spool:
             rows = db.execute(
                 f"SELECT body FROM sample WHERE {where}", values
             ).fetchall()
-        return [
-            msgspec.json.decode(self.seal.open(body), type=Sample) for (body,) in rows
-        ]
+        return [self._opened(body) for (body,) in rows]
+
+    def _opened(self, body: bytes) -> Sample:
+        try:
+            return msgspec.json.decode(self.seal.open(body), type=Sample)
+        except msgspec.DecodeError as error:
+            raise StoredRunError(
+                f"a sample in {self.path} cannot be read: {error}",
+                hint="name the key it was sealed with in `privacy.seal_key_env`, or "
+                "remove the spool",
+            ) from error
 
     def change(self, request_id: str, change: Callable[[Sample], Sample]) -> None:
         """Change a kept sample; nothing happens when it is gone by now."""
@@ -267,8 +276,13 @@ class Spool:
             return gone.rowcount
 
     def erase(self, owner: str) -> int:
-        """Forget everything of one user key; returns how many samples."""
+        """Forget everything of one user key; returns how many samples.
+
+        The bytes are overwritten in the file, and none are left in its log.
+        """
         with self._open() as db:
             gone = db.execute("DELETE FROM sample WHERE owner = ?", (owner,))
             self._kept -= gone.rowcount
-            return gone.rowcount
+        with self._open() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return gone.rowcount
