@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from importlib import resources
 
 import msgspec
@@ -95,3 +97,74 @@ def test_panels_have_a_title_a_place_and_their_own_id():
     panels = the_dashboard()["panels"]
     assert len({p["id"] for p in panels}) == len(panels)
     assert all(p["title"] and {"x", "y", "w", "h"} <= set(p["gridPos"]) for p in panels)
+
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="needs promtool on PATH")
+
+
+def promtool(*words, given=""):
+    """What Prometheus' own checker says; fails the test when it finds fault."""
+    done = subprocess.run(
+        [PROMTOOL, *map(str, words)], input=given, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_prometheus_takes_the_page_the_rules_and_every_panel(page, tmp_path):
+    promtool("check", "metrics", given=page)
+    (tmp_path / "alerts.yaml").write_text(ALERTS)
+    promtool("check", "rules", tmp_path / "alerts.yaml")
+    rules = [
+        {"record": f"panel:{panel['id']}:{n}", "expr": target["expr"]}
+        for panel in the_dashboard()["panels"]
+        for n, target in enumerate(panel.get("targets", ()))
+    ]
+    groups = {"groups": [{"name": "panels", "rules": rules}]}
+    (tmp_path / "panels.yaml").write_text(json.dumps(groups))
+    promtool("check", "rules", tmp_path / "panels.yaml")
+
+
+FIRES = """\
+rule_files: [alerts.yaml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - series: 'routeproof_canary_state{route="r", phase="rolled_back"}'
+        values: '1x60'
+      - {series: 'routeproof_scorer_lag_seconds{route="r"}', values: '600x60'}
+    alert_rule_test:
+      - eval_time: 40m
+        alertname: CanaryRolledBack
+        exp_alerts:
+          - exp_labels: {route: r, phase: rolled_back}
+            exp_annotations: {summary: "r was rolled back"}
+      - eval_time: 40m
+        alertname: CanaryScorerLags
+        exp_alerts:
+          - exp_labels: {route: r}
+            exp_annotations: {summary: "r scores answers late"}
+      - eval_time: 40m
+        alertname: CanarySilent
+        exp_alerts: []
+      - eval_time: 40m
+        alertname: CanaryWeightSilent
+        exp_alerts:
+          - exp_annotations: {summary: "no canary reports its weight"}
+      - eval_time: 40m
+        alertname: CanaryRollbackSilent
+        exp_alerts:
+          - exp_labels: {route: r, phase: rolled_back}
+            exp_annotations: {summary: "r went back and nobody knows how fast"}
+"""
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_alerts_fire_on_what_is_wrong_and_their_twins_on_what_is_gone(tmp_path):
+    (tmp_path / "alerts.yaml").write_text(ALERTS)
+    (tmp_path / "fires.yaml").write_text(FIRES)
+    promtool("test", "rules", tmp_path / "fires.yaml")
