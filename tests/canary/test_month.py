@@ -50,6 +50,16 @@ def test_three_points_more_broken_structure_are_always_found():
     assert row.median < 6 * row.optimum_80
 
 
+@pytest.mark.slow
+def test_pairs_that_are_equal_stay_and_three_points_are_found_with_fewer_of_them():
+    month = the_month()
+    equal = month.paired(0.01, 0.01, canaries=400, pairs=3_000)
+    assert equal.rolled_back <= month.SHADOW_ALPHA * 3
+    worse = month.paired(0.04, 0.01, canaries=200, pairs=3_000)
+    alone = month.worse("invalid_structure", 0.03, canaries=200, pairs=6_000)
+    assert worse.rolled_back == 1.0 and worse.median < 0.8 * alone.median
+
+
 def simulated_month(rate, *, seed):
     """A canary through all its steps; a minute is a tick, an answer per arm each."""
     rng = np.random.default_rng(seed)
