@@ -4,9 +4,12 @@ import random
 import sqlite3
 
 import pytest
+from canary_cases import SHORT
 from tasting_cases import a_copy, a_taster, standing, taste_all
 
 from routeproof.canary.cleaning import Cleaner
+from routeproof.canary.config import load_canary
+from routeproof.canary.gateway import Gateway
 from routeproof.canary.health import OPINION, SCORER, Budget, Ledger
 from routeproof.canary.signals import SIGNALS, Signal
 from routeproof.canary.state import SignalOutcome
@@ -107,6 +110,59 @@ def test_scores_that_lag_make_the_evidence_stale(tmp_path):
     taster.start()
     taster.stop()
     assert taster.lag_s() == 0.0 and taster.staleness() is None
+
+
+def test_a_disk_that_is_full_is_said_and_its_samples_count_as_dropped(tmp_path):
+    taster = a_taster(tmp_path)
+    taste_all(taster, *copies(1))
+    with taster.spool._open() as db:
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        db.execute(f"PRAGMA max_page_count = {pages}")
+    taste_all(taster, *big(40))
+    assert "full" in taster.last_error
+    assert taster.dropped["canary"] > 0
+    assert standing(taster, "error").outcome is SignalOutcome.STALE
+
+
+def big(n):
+    """Answers that fill pages."""
+    return [a_copy(f"{i} " * 2_000, request_id=f"big-request-{i}") for i in range(n)]
+
+
+def a_gateway_at(folder, now):
+    file = folder / "canary.yaml"
+    routes = {"fast": "http://127.0.0.1:1", "trusted": "http://127.0.0.1:2"}
+    more = "  deadlines: {hold: 600}\n  minimum_scored: 1\n"
+    file.write_text(SHORT.format(sample="100%", more=more, **routes))
+    return Gateway(load_canary(file), wall=lambda: now[0], clock=lambda: now[0])
+
+
+def test_a_scorer_that_hangs_ends_in_a_rollback_at_the_deadline_of_the_hold(tmp_path):
+    now = [1_000.0]
+    gateway = a_gateway_at(tmp_path, now)
+    gateway.command("start", actor="ops")
+    copy = a_copy()
+    gateway.taster.put(copy)
+    gateway.taster.now_ns = lambda: copy.capture.end_ns + int((now[0] - 1_000) * 1e9)
+    phases = []
+    for _ in range(8):
+        now[0] += 200.0
+        phases.append(gateway.tick().phase)
+    assert phases[0] == "stepping" and "held" in phases
+    assert phases[-1] == "rolled_back"
+    assert gateway.lease.weight_ppm() == 0
+    assert "is stale" in gateway.store.read("fast").reason
+
+
+def test_evidence_that_cannot_be_kept_is_stale_until_it_can(tmp_path):
+    now = [1_000.0]
+    gateway = a_gateway_at(tmp_path, now)
+    (tmp_path / "canary-fast" / "evidence.tmp").mkdir()
+    gateway.tick()
+    assert "cannot keep the evidence" in gateway.taster.staleness()
+    (tmp_path / "canary-fast" / "evidence.tmp").rmdir()
+    gateway.tick()
+    assert gateway.taster.staleness() is None
 
 
 def test_a_full_queue_drops_and_counts_by_arm(tmp_path):

@@ -29,6 +29,7 @@ from routeproof.canary.stores import open_store
 from routeproof.canary.upstream import Pool, UpstreamError
 from routeproof.errors import ConfigError
 from routeproof.jobs.drill_evidence import Drilled, How
+from routeproof.proof.canary import GradersSpec
 from routeproof.simulator.defects import Defects, StreamDefects
 from routeproof.simulator.proxy import serve_proxy
 
@@ -97,7 +98,12 @@ def _shadow(config: CanaryConfig, candidate_url: str, folder: Path) -> CanaryCon
     return replace(
         config,
         name=f"{config.name}-drill",
-        spec=msgspec.structs.replace(config.spec, traffic=traffic),
+        spec=msgspec.structs.replace(
+            config.spec,
+            traffic=traffic,
+            graders=GradersSpec(),
+            privacy=msgspec.structs.replace(config.spec.privacy, replay=False),
+        ),
         upstreams={**config.upstreams, "canary": candidate_url},
         steps=Steps(weights_ppm=(PPM // 2,)),
         policies={"error": SignalPolicy()},
