@@ -29,6 +29,7 @@ from routeproof.proof.policy import (
 from routeproof.proof.route import EngineSpec
 from routeproof.records.columns import Column
 from routeproof.records.store import RunFolder
+from routeproof.reports.terminal import render
 from routeproof.verdict import Decision
 
 pytestmark = pytest.mark.slow
@@ -184,6 +185,9 @@ def test_the_worst_class_comes_with_two_pairs_and_a_hint(tmp_path):
     assert all(flip.class_ == "copy_edit" for flip in found.worst.examples)
     hints = [hint for gate in found.gates for hint in gate.hints]
     assert any("copy_edit" in hint and "template" in hint for hint in hints)
+    screen = render(found)
+    for flip in found.worst.examples:
+        assert f"{flip.case_id}: '" in screen
 
 
 def test_kv_capacity_that_only_the_inventory_states_is_judged(tmp_path):

@@ -95,6 +95,7 @@ def evidence_of(run: Gathered) -> Evidence:
         notes=(
             *_unfinished(run),
             *_spot_checked(run),
+            *_taken_over(run),
             *_stopped(run, agreed),
             *notes,
             *sandbox_note(run.folder),
@@ -104,6 +105,18 @@ def evidence_of(run: Gathered) -> Evidence:
 
 def _unfinished(run: Gathered) -> tuple[str, ...]:
     return () if run.manifest.finished else ("the run was not finished",)
+
+
+def _taken_over(run: Gathered) -> tuple[str, ...]:
+    """That baseline answers are those of an earlier run."""
+    note = run.manifest.notes.get(REUSE_NOTE)
+    if note is None:
+        return ()
+    taken = msgspec.convert(note, Reused)
+    return (
+        f"{taken.requests} quality answers of the baseline are those of "
+        f"{taken.run_id}; no time of theirs is judged",
+    )
 
 
 def _spot_checked(run: Gathered) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import click
 
+from routeproof.gates.facts import Flip
 from routeproof.gates.result import Check, GateResult, Status
 from routeproof.reports import figures
 from routeproof.reports.judgement import Judgement
@@ -19,6 +20,9 @@ _MAX_CHANGES = 5
 _MAX_QUALITY = 6
 _MAX_SPEED = 4
 _MAX_REASONS = 3
+_MAX_NOTES = 2
+_SHOWN = 24
+"""Characters of an example answer that are printed."""
 
 _COLOUR: dict[str, str] = {
     Status.PASSED: "green",
@@ -262,12 +266,25 @@ def _verdict(judgement: Judgement, pen: _Pen) -> Iterator[str]:
         worst = judgement.worst
         place = figures.question(worst.question)
         reasons.append(f"worst slice: {place}: {worst.reason}")
+        reasons += [_pair(flip) for flip in worst.examples]
     lines = [line for text in reasons for line in _few(text, pen.width - 29)]
     painted = pen.paint(f"{word:<16}", verdict.decision, bold=True)
     yield ""
     yield f"{'verdict':<{_LABEL}}{painted}{lines[0] if lines else ''}".rstrip()
     for line in lines[1:]:
         yield f"{'':<{_LABEL + 16}}{line}"
+
+
+def _pair(flip: Flip) -> str:
+    """Both answers of an example around the place where they part."""
+    at = max(0, (flip.first_divergence or 0) - _SHOWN // 3)
+
+    def shown(text: str) -> str:
+        part = " ".join(text[at : at + _SHOWN].split())
+        return f"{'...' if at else ''}{part}" or "nothing"
+
+    before, after = shown(flip.baseline_text), shown(flip.candidate_text)
+    return f"{flip.case_id}: '{before}' became '{after}'"
 
 
 def _is_told(text: str, told: str) -> bool:
@@ -283,5 +300,6 @@ def _next(judgement: Judgement, report: str | None, pen: _Pen) -> Iterator[str]:
         yield from pen.labelled("to change it", list(map(figures.told, fresh[:2])))
     hints = [hint for gate in judgement.gates for hint in gate.hints]
     yield from pen.labelled("look first", hints[:1])
+    yield from pen.labelled("note", list(judgement.evidence.notes[:_MAX_NOTES]))
     if report:
         yield from pen.labelled("report", [report])
