@@ -13,7 +13,7 @@ from routeproof.records.store import RunFolder
 
 pytestmark = pytest.mark.slow
 
-EARLY = Options(until_decided=True)
+EARLY = Options(until_decided=True, has_probes=False)
 
 
 def row_of(judgement, question="headline"):
