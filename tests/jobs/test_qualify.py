@@ -1,6 +1,8 @@
 """How a proof is run: the veto, going on all the same, soaks, locks."""
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import msgspec
@@ -11,7 +13,7 @@ from qualify_cases import Answering, cases_sent, crates, two_routes, write_proof
 
 from routeproof.cli.durations import duration
 from routeproof.cli.judge import command as judge_command
-from routeproof.errors import ConfigError
+from routeproof.errors import ConfigError, RouteproofError
 from routeproof.jobs.judge import judge
 from routeproof.jobs.pairing import lock_pairing, pairing_of
 from routeproof.jobs.qualify import Options, qualify
@@ -69,6 +71,21 @@ def test_a_soak_of_the_proof_keeps_its_load_and_gets_the_time():
 def test_a_soak_too_short_for_a_trend_is_refused():
     with pytest.raises(ConfigError, match="shows no trend"):
         with_options(a_workload(), Options(soak_s=5.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (Options(soak_s=3.0), "shows no trend"),
+        (Options(reuse_baseline=Path("nowhere")), "not a run folder"),
+    ],
+)
+def test_options_that_cannot_be_leave_no_folder_behind(tmp_path, options, why):
+    nobody = (SimpleNamespace(url="http://127.0.0.1:9/v1"),) * 2
+    proof = write_proof(tmp_path, nobody, cases=crates(4))
+    with pytest.raises(RouteproofError, match=why):
+        qualify(proof, tmp_path / "run", options=options)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

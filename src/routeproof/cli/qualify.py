@@ -68,6 +68,8 @@ def command(
     )
     from routeproof.jobs.qualify import Options, qualify
 
+    if resume is not None and out is not None:
+        raise click.UsageError("--resume names the run folder; leave --out out")
     folder = resume or out or fresh_run(proof.stem)
     options = Options(
         keep_going=given["keep_going"],

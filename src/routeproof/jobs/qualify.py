@@ -91,8 +91,11 @@ def qualify(
     base = proof_path.parent
     cases = load_cases(proof.workload, base)
     check_questions(proof, cases)
+    asked = with_options(proof, options)
+    if options.reuse_baseline is not None:
+        RunFolder.open(options.reuse_baseline).read_manifest()
     folder = opened(proof_path, out, is_resumed=options.resume)
-    asked = as_begun(folder, proof, with_options(proof, options))
+    asked = as_begun(folder, proof, asked)
     run = _Run(asked, cases, options, listener or Listener(), base)
     run.keep(folder, proof_path)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
