@@ -1,10 +1,11 @@
 """What does it cost to parse, store and read many requests, and does memory stay flat?
 
     python benchmarks/client_records.py                 # 15,625 requests x 64 chunks
-    python benchmarks/client_records.py --requests 100000
+    python benchmarks/client_records.py --requests 100000 --chunks 8
 
 No network: captured responses of one shape go through the parser into a run folder,
-flushed every 2,000 requests, and are read back part by part without their texts.
+flushed every 2,000 requests, are read back part by part without their texts, and
+summed up as ``routeproof load`` does it.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from routeproof.engines.adapters import adapter
+from routeproof.records.manifest import Manifest, Versions
 from routeproof.records.record import Key
 from routeproof.records.schema import NUMERIC_COLUMNS
 from routeproof.records.store import RunFolder
@@ -57,6 +59,30 @@ def capture(chunks, start_ns):
 
 def rss_mb():
     return psutil.Process().memory_info().rss / 1e6
+
+
+def summed_up(folder, n_requests):
+    """What `load` prints and shows at the end, and what that takes."""
+    from routeproof.jobs.load_page import write_page
+    from routeproof.jobs.load_summary import measured, summary
+
+    folder.write_manifest(
+        Manifest(
+            run_id="r",
+            created_wall="2026-12-01T00:00:00+00:00",
+            versions=Versions(routeproof="0", python="3", platform="linux"),
+        )
+    )
+    before_mb, began_s = rss_mb(), time.process_time()
+    found = summary(measured(folder))
+    assert found["outcomes"] == {"completed": n_requests}
+    told_s = time.process_time() - began_s
+    write_page(folder)
+    print(
+        f"judged: {n_requests} requests in {told_s:.2f} s CPU, with the page "
+        f"{time.process_time() - began_s:.2f} s; {before_mb:.0f} MB before, "
+        f"{rss_mb():.0f} MB after"
+    )
 
 
 def main():
@@ -113,6 +139,7 @@ def main():
             f"read without texts: {seen} chunks in {read_s:.2f} s CPU, "
             f"{rss_mb():.0f} MB"
         )
+        summed_up(folder, given.requests)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"peak {peak:.0f} MB")
 

@@ -193,6 +193,34 @@ def test_a_run_that_fails_too_often_stops_and_keeps_what_it_has(tmp_path):
     assert "http error" in page and "no: it was ended early" in page
 
 
+def test_a_key_that_expires_in_the_middle_is_counted_and_the_run_goes_on(tmp_path):
+    asked = itertools.count(1)
+
+    def expiring(seen):
+        if next(asked) > 30:
+            return json_reply({"error": {"message": "key expired"}}, 401)
+        return chat_stream(["a"])
+
+    found, done = loaded(tmp_path, answers(expiring), options(n=50, levels=(1,)))
+    assert found["outcomes"] == {"completed": 30, "http_error": 20}
+    parts = list(RunFolder.open(tmp_path / "run").parts())
+    words = {w for part in parts for w in part.text("error") if w}
+    assert words == {"status 401: key expired"}
+
+
+def test_an_engine_that_is_away_for_a_while_does_not_end_the_run(tmp_path):
+    asked = itertools.count(1)
+
+    def busy(seen):
+        if 10 < next(asked) <= 20:
+            return json_reply({"error": "loading"}, 503, retry_after="1")
+        return chat_stream(["a"])
+
+    given = options(n=60, levels=(1,), max_failure_share=0.6)
+    found, _ = loaded(tmp_path, answers(busy), given)
+    assert found["outcomes"] == {"completed": 50, "http_error": 10}
+
+
 # -- the page --------------------------------------------------------------------------
 
 

@@ -96,3 +96,13 @@ def test_both_ways_read_the_same(events, cuts, lost, end):
     assert short.answer == long.answer
     assert short.stream == long.stream
     assert short.usage == long.usage
+
+
+def test_text_after_a_broken_event_shows_that_it_was_broken_inside():
+    good = json.dumps({"choices": [{"index": 0, "delta": {"content": "a"}}]})
+    events = [good, good, good, "{", good, good, good, good]
+    reads = [(i, f"data: {e}\n\n".encode()) for i, e in enumerate(events, start=1)]
+    for extra in ([], [(0, b"x: 1\n")]):
+        record = record_of(captured([*extra, *reads], failure=("cut_short", "reset")))
+        assert record.answer.outcome == "invalid_response"
+        assert record.answer.text == "a" * 7
