@@ -203,3 +203,26 @@ def test_kv_capacity_that_only_the_inventory_states_is_judged(tmp_path):
     checks = {c.name: c for c in found.gate("memory_stability").checks}
     assert checks["kv_capacity"].status is Status.FAILED
     assert found.verdict.stop_use == ("memory_pressure",)
+
+
+@pytest.mark.parametrize("stages", ["quality alone", "latency too"])
+def test_a_cache_filled_by_the_control_voids_times_and_breaks_parity_only_where_timed(
+    tmp_path, stages
+):
+    warm, cold = {"cached_tokens": 16}, {"cached_tokens": 2}
+    both = (("quality", "c1", 1), ("latency", "c1", 1))
+    path = a_run(
+        tmp_path / "r",
+        baseline=Behaviour(changes=warm),
+        candidate=Behaviour(speed=1.5, changes=cold),
+        plan=Plan(stages=both[:1] if stages == "quality alone" else both),
+    )
+    found = judge(path)
+    checks = {c.name: c.status for c in found.gate("parity").checks}
+    if stages == "quality alone":
+        assert checks["same_cache"] is Status.INCONCLUSIVE
+        assert found.evidence.speed.ratios == ()
+        assert "gain_proven" not in found.gate("latency").flags
+        assert found.gate("correctness").status is Status.PASSED
+    else:
+        assert checks["same_cache"] is Status.FAILED
