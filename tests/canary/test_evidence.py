@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tasting_cases import a_copy
 
 from routeproof.canary.evidence import Evidence, SignalPolicy, decides
+from routeproof.canary.samples import Sample
+from routeproof.canary.split import canary_share_of_samples
 from routeproof.canary.state import SignalOutcome
+from routeproof.engines.adapters import adapter
 
 PAIRED = SignalPolicy(is_paired=True, tolerance=0.05)
 
@@ -83,26 +87,39 @@ def test_what_cannot_be_believed_is_said_but_harm_already_shown_stays():
     assert (stale.outcome, stale.reason) == (SignalOutcome.STALE, "scores lag")
 
 
-def test_a_split_that_is_not_as_configured_makes_all_stale():
-    from tasting_cases import a_copy
-
-    from routeproof.canary.samples import Sample
-    from routeproof.engines.adapters import adapter
-
-    copy = a_copy()
-    sample = Sample(
+def a_sample(arm):
+    copy = a_copy(arm=arm)
+    return Sample(
         request_id="r",
-        arm="canary",
+        arm=arm,
         at_s=0.0,
         stratum="s",
         record=copy.record(adapter("openai"), 0.0),
         signals={},
     )
+
+
+@pytest.mark.parametrize(
+    ("weight_ppm", "canaries", "is_stale"),
+    [
+        (50_000, 20, False),
+        (50_000, 40, True),
+        (750_000, 30, False),
+        (750_000, 20, True),
+    ],
+)
+def test_a_split_that_is_not_as_configured_makes_all_stale(
+    weight_ppm, canaries, is_stale
+):
+    """Of 40 samples each time; from one half on no control of its size is left."""
     evidence = Evidence({"a": SignalPolicy()})
-    for _ in range(400):
-        evidence.take(sample)
+    evidence.enter_step(canary_share_of_samples(weight_ppm))
+    sides = {arm: a_sample(arm) for arm in ("canary", "control")}
+    for n in range(400):
+        evidence.take(sides["canary" if n % 40 < canaries else "control"])
     seen = found(evidence, "a")
-    assert seen.outcome is SignalOutcome.STALE and "sampled alike" in seen.reason
+    assert (seen.outcome is SignalOutcome.STALE) == is_stale
+    assert not is_stale or "sampled alike" in seen.reason
 
 
 def test_a_crude_signal_is_shown_and_decides_nothing():

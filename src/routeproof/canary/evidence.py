@@ -92,10 +92,13 @@ class Evidence:
     Attributes:
         policies: The signals that are judged.
         alpha: Chance of ever rolling back a candidate that is not worse.
+        canary_share: Of the samples of both arms at this step: one half, or more where
+            the candidate has so much that no control of its size is left.
     """
 
     policies: Mapping[str, SignalPolicy]
     alpha: float = 0.05
+    canary_share: float = 0.5
     _rates: dict[str, Rates] = field(default_factory=dict, init=False)
     _pairs: dict[str, Pairs] = field(default_factory=dict, init=False)
     _ratio: AssignmentTest = field(init=False)
@@ -103,7 +106,11 @@ class Evidence:
     def __post_init__(self) -> None:
         for name in self.policies:
             self._begin(name, SignalState())
-        self._ratio = AssignmentTest((0.5, 0.5))
+        self._ratio = self._split_test(None)
+
+    def _split_test(self, state: AssignmentState | None) -> AssignmentTest:
+        shares = (1 - self.canary_share, self.canary_share)
+        return AssignmentTest(shares, state=state)
 
     def _begin(self, name: str, state: SignalState) -> None:
         policy = self.policies[name]
@@ -129,8 +136,10 @@ class Evidence:
         """Take in one pair: candidate minus control, from -1 (worse) to 1."""
         self._pairs[name].observe(difference)
 
-    def enter_step(self) -> None:
-        """Ask for safety anew; harm goes on."""
+    def enter_step(self, canary_share: float = 0.5) -> None:
+        """Ask for safety and for the split anew; harm goes on."""
+        self.canary_share = canary_share
+        self._ratio = self._split_test(None)
         for name in self.policies:
             self._tests(name).enter_step()
 
@@ -208,7 +217,7 @@ class Evidence:
             if name in self.policies:
                 self._begin(name, state)
         if ratio is not None:
-            self._ratio = AssignmentTest((0.5, 0.5), state=ratio)
+            self._ratio = self._split_test(ratio)
 
 
 def _outcome(

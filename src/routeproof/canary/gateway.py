@@ -24,7 +24,7 @@ from routeproof.canary.samples import Spool
 from routeproof.canary.sealing import seal_from
 from routeproof.canary.share import ShareMeter
 from routeproof.canary.side import Around, Side, side_of
-from routeproof.canary.split import PPM
+from routeproof.canary.split import PPM, canary_share_of_samples
 from routeproof.canary.state import RESTING, Command, Seen, State, new_attempt
 from routeproof.canary.store import AuditEntry, StateStore
 from routeproof.canary.stores import open_store
@@ -81,7 +81,11 @@ class Gateway:
                 config.folder / "samples.db",
                 seal=seal_from(config.spec.privacy.seal_key_env, self.environ),
             ),
-            evidence=Evidence(config.policies, alpha=config.spec.alpha),
+            evidence=Evidence(
+                config.policies,
+                alpha=config.spec.alpha,
+                canary_share=canary_share_of_samples(state.weight_ppm),
+            ),
             adapter=adapter(self.engine),
             slo=config.slo,
             wall=self.wall,
@@ -272,7 +276,7 @@ class Gateway:
             self._begin_anew(state)
         if (state.attempt, state.step) != self._step and state.phase != "ready":
             self._step = (state.attempt, state.step)
-            self.taster.enter_step()
+            self.taster.enter_step(canary_share_of_samples(state.weight_ppm))
         attempt, step = self._step
         remember(self.taster, self.config.folder, attempt=attempt, step=step)
         return state

@@ -57,6 +57,19 @@ def assign(key: str, *, salt: str, weight_ppm: int) -> LiveArm:
     return "control" if place >= SPACE - control else "baseline"
 
 
+def canary_share_of_samples(weight_ppm: int) -> float:
+    """The candidate's expected share among the samples of candidate and control.
+
+    One half while a control of its size fits beside it.
+
+    Example:
+        >>> canary_share_of_samples(50_000), canary_share_of_samples(750_000)
+        (0.5, 0.75)
+    """
+    control = min(weight_ppm, PPM - weight_ppm)
+    return weight_ppm / (weight_ppm + control) if control else 0.5
+
+
 def is_sampled(request_id: str, *, salt: str, share_ppm: int) -> bool:
     """True when the answer to this request is sampled for scoring.
 

@@ -305,10 +305,10 @@ class Taster:
             if policy is not None and not policy.is_paired:
                 self.evidence.observe(name, is_canary, bad, stratum)
 
-    def enter_step(self) -> None:
-        """Ask every signal for safety anew."""
+    def enter_step(self, canary_share: float) -> None:
+        """Ask every signal for safety anew; see ``Evidence.canary_share``."""
         with self._lock:
-            self.evidence.enter_step()
+            self.evidence.enter_step(canary_share)
 
     def begin_anew(self) -> None:
         """Forget all evidence: another attempt begins."""
