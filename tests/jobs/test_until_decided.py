@@ -2,16 +2,21 @@
 
 import shutil
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from qualify_cases import Answering, cases_sent, crates, two_routes, write_proof
 
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.result import Status
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Listener, Options, qualify
+from routeproof.jobs.until_decided import _rounds
+from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.records.store import RunFolder
-
-pytestmark = pytest.mark.slow
+from routeproof.runs.plan import build_plan
+from routeproof.workloads.drawn import drawn_order
 
 EARLY = Options(until_decided=True, has_probes=False)
 
@@ -21,6 +26,7 @@ def row_of(judgement, question="headline"):
     return next(row for row in rows if row.question == question)
 
 
+@pytest.mark.slow
 def test_an_equal_route_is_certified_with_part_of_the_cases(tmp_path):
     with two_routes() as servers:
         proof = write_proof(tmp_path, servers, cases=crates(300))
@@ -36,6 +42,7 @@ def test_an_equal_route_is_certified_with_part_of_the_cases(tmp_path):
     assert note["questions"]["headline"]["settled_after"] == row.settled_after
 
 
+@pytest.mark.slow
 def test_the_order_is_random_and_the_same_for_the_same_seed(tmp_path):
     orders = []
     with two_routes() as servers:
@@ -48,6 +55,7 @@ def test_the_order_is_random_and_the_same_for_the_same_seed(tmp_path):
     assert orders[0] != [f"c{i}" for i in range(len(orders[0]))]
 
 
+@pytest.mark.slow
 def test_a_clear_loss_stops_early_and_is_avoided(tmp_path):
     lossy = Answering(wrong=frozenset(range(0, 300, 6)))
     with two_routes(candidate=lossy) as servers:
@@ -58,6 +66,7 @@ def test_a_clear_loss_stops_early_and_is_avoided(tmp_path):
     assert len(cases_sent(RunFolder.open(tmp_path / "run"))) < 150
 
 
+@pytest.mark.slow
 def test_the_folder_alone_gives_the_same_bytes(tmp_path):
     with two_routes() as servers:
         proof = write_proof(tmp_path, servers, cases=crates(200))
@@ -85,6 +94,7 @@ def unplugged_after(requests):
     return Listener(requests=heard)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path):
     with two_routes() as servers:
         proof = write_proof(tmp_path, servers, cases=crates(200))
@@ -103,6 +113,7 @@ def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path):
     assert row_of(found).answer.decision == "certified"
 
 
+@pytest.mark.slow
 def test_a_fixed_run_cannot_be_made_to_stop_early_afterwards(tmp_path):
     with two_routes() as servers:
         proof = write_proof(tmp_path, servers, cases=crates(60))
@@ -113,6 +124,7 @@ def test_a_fixed_run_cannot_be_made_to_stop_early_afterwards(tmp_path):
             qualify(proof, tmp_path / "run", options=options)
 
 
+@pytest.mark.slow
 def test_failed_requests_count_as_lost_and_never_certify(tmp_path):
     dying = Answering(dies_after=90)
     with two_routes(candidate=dying) as servers:
@@ -122,6 +134,7 @@ def test_failed_requests_count_as_lost_and_never_certify(tmp_path):
     assert row_of(found).missing > 0
 
 
+@pytest.mark.slow
 def test_an_open_question_goes_on_with_its_own_cases_only(tmp_path):
     with two_routes() as servers:
         proof = write_proof(
@@ -138,6 +151,7 @@ def test_an_open_question_goes_on_with_its_own_cases_only(tmp_path):
     assert row_of(found, "headline[class=odd]").answer.decision == "certified"
 
 
+@pytest.mark.slow
 def test_trials_of_a_case_are_sent_together(tmp_path):
     with two_routes() as servers:
         proof = write_proof(
@@ -156,6 +170,7 @@ def test_trials_of_a_case_are_sent_together(tmp_path):
     assert row_of(found, "headline collapse").settled_after is not None
 
 
+@pytest.mark.slow
 def test_a_loss_keeps_going_when_asked_to(tmp_path):
     lossy = Answering(wrong=frozenset(range(0, 160, 4)))
     with two_routes(candidate=lossy) as servers:
@@ -175,9 +190,56 @@ def test_a_loss_keeps_going_when_asked_to(tmp_path):
     assert row_of(found, "numeric[class=odd]").settled_after is not None
 
 
+@pytest.mark.slow
 def test_a_stage_that_cannot_stop_is_refused(tmp_path):
     with two_routes() as servers:
         load = {"quality": {"concurrency": [1, 4]}}
         proof = write_proof(tmp_path, servers, cases=crates(20), load=load)
         with pytest.raises(ConfigError, match="one level of concurrency"):
             qualify(proof, tmp_path / "run", options=EARLY)
+
+
+def rounds(n, *, floor=50, trials=1, size=8):
+    load = LoadSpec(latency=None, block_size=size, warmup_requests=0)
+    workload = WorkloadSpec(load=load, trials=trials)
+    plan = build_plan(crates(n), workload, trials_together=True)
+    due = _rounds(plan, floor)
+    sent, at = 0, []
+    for block in plan.stages[0].blocks:
+        is_last_trial = block.first_trial == trials - 1
+        sent += block.count if block.arm == "candidate" and is_last_trial else 0
+        if block.number in due:
+            at.append(sent)
+    return at
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_rounds_begin_at_the_floor_and_grow_with_the_cases(trials):
+    at = rounds(1000, trials=trials)
+    assert at[0] == 56
+    assert at[-1] == 1000
+    steps = [b - a for a, b in zip(at[1:], at[2:], strict=False)]
+    assert all(
+        8 <= step <= 0.05 * n + 8 for step, n in zip(steps, at[1:], strict=False)
+    )
+    assert len(at) < 60
+
+
+def test_a_workload_below_the_floor_is_looked_at_once():
+    assert rounds(30) == [30]
+
+
+@given(n=st.integers(1, 60), seed=st.integers(0, 2**32))
+def test_a_draw_is_an_order_of_all_cases_that_keeps_conversations(n, seed):
+    cases = tuple(
+        msgspec.structs.replace(case, cluster=f"talk-{i // 3}" if i % 2 else None)
+        for i, case in enumerate(crates(n))
+    )
+    drawn = drawn_order(cases, seed)
+    assert sorted(c.id for c in drawn) == sorted(c.id for c in cases)
+    assert drawn == drawn_order(cases, seed)
+    for name in {case.cluster for case in cases} - {None}:
+        places = [i for i, case in enumerate(drawn) if case.cluster == name]
+        assert places == list(range(places[0], places[0] + len(places)))
+        before = [case.id for case in cases if case.cluster == name]
+        assert [drawn[i].id for i in places] == before
