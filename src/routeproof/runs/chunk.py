@@ -10,7 +10,6 @@ nothing is guessed here.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import Any
@@ -78,20 +77,22 @@ def read_usual(
     if not body.startswith(_START) or not body.endswith(b"\n\n") or b"\r" in body:
         return None
     payloads = body[len(_START) : -2].split(_BETWEEN)
-    if body.count(b"\n") != 2 * len(payloads):
+    line_ends = [piece.count(b"\n") for piece in pieces]
+    if sum(line_ends) != 2 * len(payloads):
         return None
-    return _batches(payloads, _reads_of(payloads, pieces), (said, other))
+    return _batches(payloads, _reads_of(line_ends), (said, other))
 
 
-def _reads_of(payloads: Sequence[bytes], pieces: Sequence[bytes]) -> list[int]:
-    """Socket read that completed each event."""
-    ends = [8 * n + end for n, end in enumerate(accumulate(map(len, payloads)), 1)]
-    covered = list(accumulate(map(len, pieces)))
-    last = len(pieces) - 1
-    if ends[:last] == covered[:last]:
-        # One event per read, but for the last.
-        return [*range(last), *[last] * (len(ends) - last)]
-    return [bisect_left(covered, end) for end in ends]
+def _reads_of(line_ends: Sequence[int]) -> list[int]:
+    """Socket read that completed each event: each has two line ends, at its end."""
+    last = len(line_ends) - 1
+    if line_ends[:last].count(2) == last:
+        return [*range(last), *[last] * (line_ends[last] // 2)]
+    reads: list[int] = []
+    for read, seen in enumerate(accumulate(line_ends)):
+        if seen // 2 > len(reads):
+            reads.extend([read] * (seen // 2 - len(reads)))
+    return reads
 
 
 def _batches(
