@@ -116,10 +116,20 @@ def test_a_split_that_is_not_as_configured_makes_all_stale(
     evidence.enter_step(canary_share_of_samples(weight_ppm))
     sides = {arm: a_sample(arm) for arm in ("canary", "control")}
     for n in range(400):
-        evidence.take(sides["canary" if n % 40 < canaries else "control"])
+        evidence.take(sides["canary" if n % 40 < canaries else "control"], f"u{n}")
     seen = found(evidence, "a")
     assert (seen.outcome is SignalOutcome.STALE) == is_stale
     assert not is_stale or "sampled alike" in seen.reason
+
+
+def test_a_busy_caller_is_one_caller_and_makes_no_split_look_wrong():
+    evidence = Evidence({"a": SignalPolicy()})
+    canary, control = a_sample("canary"), a_sample("control")
+    for _ in range(500):
+        evidence.take(canary, "a machine that asks all day")
+    for n in range(40):
+        evidence.take(canary if n % 2 else control, f"u{n}")
+    assert found(evidence, "a").outcome is not SignalOutcome.STALE
 
 
 def test_a_crude_signal_is_shown_and_decides_nothing():
@@ -138,7 +148,7 @@ def test_evidence_of_both_kinds_goes_on_after_a_restart():
         evidence.observe("rate", n % 2 == 0, n % 7 == 0, "s")
         evidence.observe_pair("pair", -float(n % 9 == 0))
     again = Evidence(policies)
-    again.restore(evidence.state(), evidence.ratio_state())
+    again.restore(evidence.state())
     for each in (evidence, again):
         each.observe_pair("pair", -1.0)
         each.observe("rate", True, True, "s")

@@ -18,12 +18,16 @@ import msgspec
 from routeproof.canary.evidence_tests import Pairs, Rates, SignalState
 from routeproof.canary.samples import Sample
 from routeproof.canary.state import SignalOutcome
-from routeproof.stats.sequential import AssignmentState, AssignmentTest
+from routeproof.stats.sequential import AssignmentTest
 
 __all__ = ["Evidence", "SignalPolicy", "SignalState", "Standing"]
 
 Trouble = tuple[SignalOutcome, str]
 """Why a signal cannot be believed now, and what it is called."""
+
+
+UNITS = 100_000
+"""Callers whose arm is remembered at a step; a split that is off shows long before."""
 
 
 class SignalPolicy(
@@ -102,15 +106,15 @@ class Evidence:
     _rates: dict[str, Rates] = field(default_factory=dict, init=False)
     _pairs: dict[str, Pairs] = field(default_factory=dict, init=False)
     _ratio: AssignmentTest = field(init=False)
+    _units: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         for name in self.policies:
             self._begin(name, SignalState())
-        self._ratio = self._split_test(None)
+        self._ratio = self._split_test()
 
-    def _split_test(self, state: AssignmentState | None) -> AssignmentTest:
-        shares = (1 - self.canary_share, self.canary_share)
-        return AssignmentTest(shares, state=state)
+    def _split_test(self) -> AssignmentTest:
+        return AssignmentTest((1 - self.canary_share, self.canary_share))
 
     def _begin(self, name: str, state: SignalState) -> None:
         policy = self.policies[name]
@@ -119,11 +123,19 @@ class Evidence:
         else:
             self._rates[name] = Rates(policy.forgiven, policy.tolerance, state)
 
-    def take(self, sample: Sample) -> None:
-        """Take one scored sample in; those of the direct baseline are not compared."""
+    def take(self, sample: Sample, unit: str | None = None) -> None:
+        """Take one scored sample in; those of the direct baseline are not compared.
+
+        Args:
+            sample: With its signals.
+            unit: What was assigned to the arm. Each counts once for the split, however
+                many requests a busy caller sends; ``None`` does not count for it.
+        """
         if sample.arm == "baseline" or sample.signals is None:
             return
-        self._ratio.update(1 if sample.arm == "canary" else 0)
+        if unit is not None and unit not in self._units and len(self._units) < UNITS:
+            self._units.add(unit)
+            self._ratio.update(1 if sample.arm == "canary" else 0)
         for name, bad in sample.signals.items():
             if bad is not None and name in self._rates:
                 self.observe(name, sample.arm == "canary", bad, sample.stratum)
@@ -139,12 +151,13 @@ class Evidence:
     def enter_step(self, canary_share: float = 0.5) -> None:
         """Ask for safety and for the split anew; harm goes on."""
         self.canary_share = canary_share
-        self._ratio = self._split_test(None)
+        self._ratio = self._split_test()
+        self._units.clear()
         for name in self.policies:
             self._tests(name).enter_step()
 
     def is_split_as_configured(self) -> bool:
-        """False once canary and control samples are not equally many by chance."""
+        """False once callers do not reach canary and control as they should."""
         return self._ratio.log_e_value < -log(self.alpha / 5)
 
     def standings(
@@ -205,19 +218,16 @@ class Evidence:
         """What is needed to go on after a restart."""
         return {name: self._tests(name).state() for name in self.policies}
 
-    def ratio_state(self) -> AssignmentState:
-        """The same of the split check."""
-        return self._ratio.state()
+    def restore(self, signals: Mapping[str, SignalState]) -> None:
+        """Go on from what was remembered; signals no longer judged are left out.
 
-    def restore(
-        self, signals: Mapping[str, SignalState], ratio: AssignmentState | None
-    ) -> None:
-        """Go on from what was remembered; signals no longer judged are left out."""
+        The split is looked at anew: the callers that were counted are not remembered.
+        """
         for name, state in signals.items():
             if name in self.policies:
                 self._begin(name, state)
-        if ratio is not None:
-            self._ratio = self._split_test(ratio)
+        self._ratio = self._split_test()
+        self._units.clear()
 
 
 def _outcome(

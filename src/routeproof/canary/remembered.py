@@ -7,7 +7,6 @@ import msgspec
 
 from routeproof.canary.evidence import SignalState
 from routeproof.canary.taster import Taster
-from routeproof.stats.sequential import AssignmentState
 
 NAME = "evidence.json"
 
@@ -18,13 +17,11 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     attempt: int
     step: int
     signals: dict[str, SignalState]
-    ratio: AssignmentState | None = None
 
 
 def remember(taster: Taster, folder: Path, *, attempt: int, step: int) -> None:
     """Write the evidence down; a disk that is full makes it stale."""
-    signals, ratio = taster.remembered()
-    found = Remembered(attempt=attempt, step=step, signals=signals, ratio=ratio)
+    found = Remembered(attempt=attempt, step=step, signals=taster.remembered())
     fresh = (folder / NAME).with_suffix(".tmp")
     try:
         fresh.write_bytes(msgspec.json.encode(found))
@@ -45,5 +42,5 @@ def recall(taster: Taster, folder: Path, *, attempt: int) -> int | None:
         return None
     if found.attempt != attempt:
         return None
-    taster.evidence.restore(found.signals, found.ratio)
+    taster.evidence.restore(found.signals)
     return found.step

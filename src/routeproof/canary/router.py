@@ -156,6 +156,7 @@ class CanaryRouter:
         user, headers = fields.get("user"), dict(request.headers)
         owner = owner_digest(user) if isinstance(user, str) else None
         kind = "stream" if fields.get("stream") else "whole"
+        key = self._key(headers, fields, request.body)
         return Copy(
             request_id=request_id,
             arm=arm,
@@ -163,6 +164,7 @@ class CanaryRouter:
             raw=request.body,
             owner=owner,
             done=self.taste,
+            unit=_digest(key.encode("utf-8", "surrogatepass")),
             path=request.path,
             no_replay=no_replay(headers, fields),
             trace=headers.get(b"traceparent", b"").decode("latin-1") or None,

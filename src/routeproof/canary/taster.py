@@ -32,7 +32,6 @@ from routeproof.canary.split import LiveArm
 from routeproof.canary.tee import Copy
 from routeproof.engines.adapter import Adapter
 from routeproof.errors import StoredRunError
-from routeproof.stats.sequential import AssignmentState
 
 _STOP = None
 BATCH = 64
@@ -229,7 +228,7 @@ class Taster:
         scored = msgspec.structs.replace(sample, signals=self._signals(sample, copy))
         self.spool.score(scored)
         with self._lock:
-            self.evidence.take(scored)
+            self.evidence.take(scored, None if copy is None else copy.unit)
             self.slices.take(scored)
         if copy is not None:
             for tell in self.on_tasted:
@@ -314,14 +313,13 @@ class Taster:
         """Forget all evidence: another attempt begins."""
         with self._lock:
             self.evidence.restore(
-                {name: SignalState() for name in self.evidence.policies},
-                AssignmentState(counts=(0, 0)),
+                {name: SignalState() for name in self.evidence.policies}
             )
 
-    def remembered(self) -> tuple[dict[str, SignalState], AssignmentState]:
+    def remembered(self) -> dict[str, SignalState]:
         """What the evidence needs to go on after a restart."""
         with self._lock:
-            return self.evidence.state(), self.evidence.ratio_state()
+            return self.evidence.state()
 
     def rejection(self) -> dict[str, float | None]:
         """Share of drafted tokens that were not accepted, by arm, since the start."""

@@ -40,6 +40,7 @@ class Copy:
         raw: The request body as it came; the prompt in it never leaves the process
             unless prompts are kept.
         done: Called once, on the event loop, when the exchange is over.
+        unit: Digest of what keeps its caller on the arm; never kept.
         path: Of the request.
         no_replay: Why the prompt may not be asked of the other arm too; ``None`` when
             it may.
@@ -52,6 +53,7 @@ class Copy:
     raw: bytes
     owner: str | None
     done: Callable[["Copy"], None]
+    unit: str | None = None
     path: str = "/v1/chat/completions"
     no_replay: str | None = "not offered"
     trace: str | None = None
