@@ -2,6 +2,7 @@
 
 from math import exp
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -130,6 +131,28 @@ def test_a_busy_caller_is_one_caller_and_makes_no_split_look_wrong():
     for n in range(40):
         evidence.take(canary if n % 2 else control, f"u{n}")
     assert found(evidence, "a").outcome is not SignalOutcome.STALE
+
+
+def of_callers(per_caller):
+    """One busy caller of the canary always gets bad answers; all others get good."""
+    evidence = Evidence({"a": SignalPolicy()}, per_caller=per_caller)
+    bad = msgspec.structs.replace(a_sample("canary"), signals={"a": True})
+    good = {
+        arm: msgspec.structs.replace(a_sample(arm), signals={"a": False})
+        for arm in ("canary", "control")
+    }
+    for n in range(400):
+        evidence.take(good["control" if n % 2 else "canary"], f"caller-{n}")
+        if n % 4 == 0:
+            evidence.take(bad, "a busy caller with an impossible schema")
+    return evidence
+
+
+def test_one_busy_caller_is_no_fault_of_the_arm_where_callers_have_a_limit():
+    assert found(of_callers(None), "a").outcome is SignalOutcome.FAIL
+    evidence = of_callers(2)
+    assert found(evidence, "a").outcome is SignalOutcome.INCONCLUSIVE
+    assert evidence.spared == 98
 
 
 def test_a_crude_signal_is_shown_and_decides_nothing():

@@ -28,6 +28,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
         "lag_s": taster.lag_s(),
         "samples": dict(taster.taken),
         "dropped": dict(taster.dropped),
+        "spared": taster.evidence.spared,
         "requests": [
             {"arm": arm, "status": status, "n": n}
             for (arm, status), n in sorted(gateway.router.counts.requests.items())

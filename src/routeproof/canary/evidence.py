@@ -9,6 +9,7 @@ alpha: an equal candidate is rolled back by chance at most that often, ever. Saf
 shown anew at every step, since a fault may need the higher load.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import log
@@ -98,6 +99,10 @@ class Evidence:
         alpha: Chance of ever rolling back a candidate that is not worse.
         canary_share: Of the samples of both arms at this step: one half, or more where
             the candidate has so much that no control of its size is left.
+        per_caller: Most answers of one caller that are evidence at a step; ``None``
+            for all. Answers of one caller resemble each other: without a limit one
+            busy caller with odd requests can look like a fault of its arm.
+        spared: Answers that were none for that reason.
     """
 
     policies: Mapping[str, SignalPolicy]
@@ -106,7 +111,9 @@ class Evidence:
     _rates: dict[str, Rates] = field(default_factory=dict, init=False)
     _pairs: dict[str, Pairs] = field(default_factory=dict, init=False)
     _ratio: AssignmentTest = field(init=False)
-    _units: set[str] = field(default_factory=set, init=False)
+    per_caller: int | None = None
+    spared: int = field(default=0, init=False)
+    _units: Counter[str] = field(default_factory=Counter, init=False)
 
     def __post_init__(self) -> None:
         for name in self.policies:
@@ -133,12 +140,21 @@ class Evidence:
         """
         if sample.arm == "baseline" or sample.signals is None:
             return
-        if unit is not None and unit not in self._units and len(self._units) < UNITS:
-            self._units.add(unit)
-            self._ratio.update(1 if sample.arm == "canary" else 0)
+        if unit is not None and not self._is_counted(unit, sample.arm == "canary"):
+            self.spared += 1
+            return
         for name, bad in sample.signals.items():
             if bad is not None and name in self._rates:
                 self.observe(name, sample.arm == "canary", bad, sample.stratum)
+
+    def _is_counted(self, unit: str, is_canary: bool) -> bool:
+        """Note an answer of a caller; false when it had its share of the evidence."""
+        if unit not in self._units:
+            if len(self._units) >= UNITS:
+                return True
+            self._ratio.update(1 if is_canary else 0)
+        self._units[unit] += 1
+        return self.per_caller is None or self._units[unit] <= self.per_caller
 
     def observe(self, name: str, is_canary: bool, bad: bool, stratum: str) -> None:
         """Take in one answer's outcome on one signal."""

@@ -84,6 +84,7 @@ class Gateway:
             evidence=Evidence(
                 config.policies,
                 alpha=config.spec.alpha,
+                per_caller=config.spec.per_caller,
                 canary_share=canary_share_of_samples(state.weight_ppm),
             ),
             adapter=adapter(self.engine),

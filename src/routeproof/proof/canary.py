@@ -124,6 +124,8 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
         scorers: Names of online scorers.
         tolerances: Scorer or metric name to the loss allowed.
         steps: Shares of traffic the candidate climbs through.
+        per_caller: Most sampled answers of one caller that are evidence at a step; all
+            without it.
         minimum_scored: Scored answers per arm a step needs before it may widen.
         deadlines: Name of a step of the protocol to its deadline in seconds.
         at_deadline: What a deadline does: roll back, or keep the share and call a
@@ -149,6 +151,7 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
     scorers: tuple[str, ...] = ()
     tolerances: dict[str, float] = {}
     steps: tuple[float, ...] = ()
+    per_caller: int | None = None
     minimum_scored: int = 200
     deadlines: dict[str, float] = {}
     at_deadline: Literal["rollback", "page"] = "rollback"

@@ -141,7 +141,7 @@ function showInner(s){
   const say=(name,value)=>{put(box,"dt",name);put(box,"dd",value)};
   const arms=o=>["control","canary"].map(a=>a+" "+(o[a]||0)).join(", ");
   const all=o=>Object.entries(o).map(([k,v])=>plain(k)+" "+v).join(", ")||"none yet";
-  say("answers taken",arms(s.samples));say("dropped",arms(s.dropped));say("oldest unscored",sec(s.lag_s));
+  say("answers taken",arms(s.samples));say("dropped",arms(s.dropped));if(s.spared)say("over a caller's limit",s.spared);say("oldest unscored",sec(s.lag_s));
   say("shadow pairs",s.shadow?`${s.shadow.waiting} waiting; ${all(s.shadow.counts)}`:"off");
   const asked=Object.entries(s.asked.counts);
   say("asked about",asked.length?asked.map(([n,a])=>plain(n.replace("shadow.","pairs, "))+": "+arms(a)).join("; "):"nobody is asked");
