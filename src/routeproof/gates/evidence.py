@@ -137,6 +137,8 @@ class Evidence(_Part, frozen=True, kw_only=True):
         reused: Baseline answers taken over from an earlier run; speed never is.
         fallback: Request features the candidate refuses or breaks, which must be routed
             around it in production; ``None`` when nobody asked the routes.
+        judged_as_lossy: A change that claims to be lossless is judged by the quality of
+            all its answers: equality is shown and not asked for.
         notes: What a reader should know and no gate asks.
     """
 
@@ -155,4 +157,5 @@ class Evidence(_Part, frozen=True, kw_only=True):
     maturity: str | None = None
     reused: ReusedRow | None = None
     fallback: tuple[str, ...] | None = None
+    judged_as_lossy: bool = False
     notes: tuple[str, ...] = ()

@@ -23,9 +23,7 @@ def equality_checks(evidence: Evidence, alpha: float) -> list[Check]:
     groups: dict[tuple[str, str], dict[str, EqualityRow]] = {}
     for row in (*quality.equality, *quality.equality_under_load):
         groups.setdefault((row.phase, row.level), {})[row.pair] = row
-    is_lossless = evidence.routes is not None and (
-        evidence.routes.change_class == "lossless"
-    )
+    is_lossless = claims_lossless(evidence)
     checks = []
     for (phase, level), rows in groups.items():
         seen = rows.get("candidate")
@@ -35,6 +33,13 @@ def equality_checks(evidence: Evidence, alpha: float) -> list[Check]:
         told = _judged(seen, rows.get("control"), alpha, is_lossless=is_lossless)
         checks.append(_equality(f"greedy_equality{where}", seen, *told))
     return checks
+
+
+def claims_lossless(evidence: Evidence) -> bool:
+    """Whether the change has to show that it changes nothing."""
+    routes = evidence.routes
+    is_lossless = routes is not None and routes.change_class == "lossless"
+    return is_lossless and not evidence.judged_as_lossy
 
 
 _Told = tuple[Status, str, int | None]
@@ -105,12 +110,11 @@ def sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
 
     Fails when a difference is significant and the A/A control shows none; open where
     the control shows it too, or where a sharper test is in doubt. That none is found
-    is not a proof of equality, and the reason says so.
+    is not a proof of equality, and the reason says so. Choices of one request that
+    share their random numbers are a fault of any change.
     """
     checks = []
-    is_lossless = evidence.routes is not None and (
-        evidence.routes.change_class == "lossless"
-    )
+    is_lossless, fine = claims_lossless(evidence), Status.PASSED
     for row in evidence.quality.sampled:
         p, floor = _number(row.get("p_value")), _number(row.get("control_p_value"))
         if p is None:
@@ -126,7 +130,7 @@ def sampled_checks(evidence: Evidence, alpha: float) -> list[Check]:
         checks.append(
             Check(
                 name=f"sampled[{row['test']}]",
-                status=status if is_lossless else Status.PASSED,
+                status=status if is_lossless or row["test"] == "siblings" else fine,
                 reason=f"{shown}: {word}",
                 p_value=p,
                 n=int(row["prompts"] or 0),
@@ -164,7 +168,7 @@ def reclassed(checks: Iterable[Check]) -> list[str]:
         check.name
         for check in checks
         if check.status is Status.FAILED
-        and check.name.startswith(("greedy_equality", "sampled[", "probe["))
+        and check.name.startswith(("greedy_equality", "sampled[", "probe[same"))
     ]
     if not failed:
         return []

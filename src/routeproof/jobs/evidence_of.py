@@ -25,6 +25,8 @@ from routeproof.gates.questions import questions
 from routeproof.gates.slices import CaseFacts, case_facts
 from routeproof.gates.stability import measure_stability
 from routeproof.jobs.acceptance_past import past_of
+from routeproof.jobs.full_suite import NOTE as RECLASSED
+from routeproof.jobs.full_suite import judged_as_lossy
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.pass_rates import with_pass_rates
 from routeproof.jobs.quality_of import order_of, quality_of
@@ -92,8 +94,10 @@ def evidence_of(run: Gathered) -> Evidence:
         maturity=_maturity(run.proof, routes),
         reused=_reused(run, agreed),
         fallback=_fallback(run, quality),
+        judged_as_lossy=judged_as_lossy(agreed.policy, run.manifest),
         notes=(
             *_unfinished(run),
+            *_found_out(run),
             *_spot_checked(run),
             *_taken_over(run),
             *_stopped(run, agreed),
@@ -101,6 +105,11 @@ def evidence_of(run: Gathered) -> Evidence:
             *sandbox_note(run.folder),
         ),
     )
+
+
+def _found_out(run: Gathered) -> tuple[str, ...]:
+    why = run.manifest.notes.get(RECLASSED)
+    return () if why is None else (f"judged as a lossy change: {why}",)
 
 
 def _unfinished(run: Gathered) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from routeproof.jobs.drill_evidence import keep_drill
 from routeproof.jobs.engine_papers import deaths_noted, engine_facts, keep_answers
 from routeproof.jobs.environment import environment, versions
 from routeproof.jobs.evidence_of import agreed_of
+from routeproof.jobs.full_suite import is_reclassed, the_rest
 from routeproof.jobs.judge import judge
 from routeproof.jobs.judges import ask_judges
 from routeproof.jobs.lossless_probe import probe_routes
@@ -111,6 +112,7 @@ class _Run:
     listener: Listener
     base: Path
     spot_check_of: int | None = None
+    left_out: tuple[Case, ...] = ()
 
     @property
     def sent(self) -> tuple[Case, ...]:
@@ -155,8 +157,12 @@ class _Run:
                 f"{len(chosen)} of {len(self.cases)} cases (`policy: {{plan: full}}` "
                 "sends all)"
             )
-        write_cases(chosen, folder.cases_path)
-        return replace(self, cases=chosen, spot_check_of=len(self.cases))
+        left_out = tuple(case for case in self.cases if case not in chosen)
+        if not is_reclassed(folder):
+            write_cases(chosen, folder.cases_path)
+        return replace(
+            self, cases=chosen, spot_check_of=len(self.cases), left_out=left_out
+        )
 
     async def _sent(self, routes: Routes, folder: RunFolder) -> None:
         """Ask, note and send everything over standing routes."""
@@ -217,6 +223,12 @@ class _Run:
         await asyncio.to_thread(
             ask_judges, folder, self.proof, self.cases, os.environ, self.listener.say
         )
+        if self.left_out:
+            gate = judge(folder.path).gate("correctness")
+            sample = (self.cases, self.left_out)
+            further = the_rest(plan, folder, sample, gate, self.listener.say)
+            if further is not None:
+                await self._send(further, QUALITY, routes, folder, before)
         if self._has(plan, SPEED) and not self.keeps_going:
             result = judge(folder.path).gate("correctness")
             if result.status is Status.FAILED:

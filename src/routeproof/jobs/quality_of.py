@@ -32,6 +32,7 @@ from routeproof.jobs.flips import (
     flips,
     text_pairs,
 )
+from routeproof.jobs.full_suite import judged_as_lossy
 from routeproof.jobs.gathered import Gathered
 from routeproof.jobs.repeats import repeat_rows
 from routeproof.jobs.sampled import Trials, sampled_rows, sampled_trials
@@ -55,6 +56,7 @@ def quality_of(
     """
     agreed, facts, routes = about
     is_lossless = routes is not None and routes.change_class == "lossless"
+    is_lossless = is_lossless and not judged_as_lossy(agreed.policy, run.manifest)
     requests = run.requests
     phase = quality_phase(requests)
     alpha = agreed.policy.alpha
