@@ -252,8 +252,8 @@ CHECKS: tuple[Asked, ...] = (
         "*_honoured",
         "are stop strings, `max_tokens`, `n`, `logprobs` and seeds honoured?",
         "a new failure, where the A/A control shows none; `seed_honoured`: requests "
-        "sent twice with one seed are answered alike by the baseline and, significantly "
-        "and by four fifths less often, by the candidate",
+        "sent twice with one seed are answered alike by the baseline and, "
+        "significantly and by four fifths less often, by the candidate",
         "failures that the control shows too",
     ),
     Asked(
