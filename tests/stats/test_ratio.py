@@ -94,3 +94,26 @@ def test_the_seed_decides_the_draws():
     )
     assert one == two
     assert one != other
+
+
+@pytest.mark.parametrize("statistic", ["p50", "p95"])
+@pytest.mark.parametrize("blocks", [5, 60])
+def test_looking_into_a_window_first_changes_no_draw(statistic, blocks):
+    rng = np.random.default_rng(3)
+    base, cand, block = blocked_pairs(rng, blocks, 600 // blocks, 0.8)
+    answer = paired_ratio(base, cand, blocks=block, statistic=statistic, resamples=300)
+    q = {"p50": 0.5, "p95": 0.95}[statistic]
+    weights = np.random.default_rng(0).multinomial(
+        blocks, np.full(blocks, 1 / blocks), size=300
+    )
+
+    def quantile(values, row):
+        order = np.argsort(values, kind="stable")
+        reached = np.cumsum(row[block[order]])
+        return values[order][np.argmax(reached >= np.ceil(q * reached[-1] - 1e-9))]
+
+    logs = [np.log(quantile(cand, row) / quantile(base, row)) for row in weights]
+    se = np.std(logs, ddof=1) * (blocks / (blocks - 1)) ** 0.5
+    reach = np.log(answer.interval.high / answer.estimate)
+    t = {5: 2.7764451, 60: 2.0009954}[blocks]
+    assert reach == pytest.approx(t * se, rel=1e-6)

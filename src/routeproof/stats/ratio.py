@@ -130,6 +130,9 @@ def paired_ratio(
     return answer(estimate, interval, None)
 
 
+_WINDOW = 0.05
+"""Half width of the window around a quantile, as a share of the values."""
+
 Weights = NDArray[np.int64]
 Resample = Callable[[Weights], NDArray[np.float64]]
 """Block weights, shape ``(r, g)``, to log ratios, shape ``(r,)``."""
@@ -159,25 +162,68 @@ def _quantile_ratio(
     block: NDArray[np.int64],
     q: float,
 ) -> Resample:
-    arms = []
-    for values in (a, b):
-        order = np.argsort(values, kind="stable")
-        arms.append((np.log(values[order]), block[order]))
-
-    def log_quantile(
-        weights: Weights, logs: NDArray[np.float64], of_block: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        reached = np.cumsum(weights[:, of_block], axis=1)
-        rank = np.ceil(q * reached[:, -1:] - 1e-9)
-        found: NDArray[np.float64] = logs[np.argmax(reached >= rank, axis=1)]
-        return found
+    arms = [_Sorted.of(values, block, q) for values in (a, b)]
 
     def log_ratio(weights: Weights) -> NDArray[np.float64]:
         # inf - inf: both arms fail that often, and the ratio is unknown.
         with np.errstate(invalid="ignore"):
-            return log_quantile(weights, *arms[1]) - log_quantile(weights, *arms[0])
+            return arms[1].log_quantile(weights) - arms[0].log_quantile(weights)
 
     return log_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """The values of one arm in order, with a window around their quantile.
+
+    Nearly every draw of blocks has its quantile inside the window; only there is it
+    looked for value by value, and what lies below is counted block by block.
+    """
+
+    q: float
+    logs: NDArray[np.float64]
+    of_block: NDArray[np.int64]
+    window: slice
+    below: NDArray[np.int64]
+    total: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, values: NDArray[np.float64], block: NDArray[np.int64], q: float
+    ) -> "_Sorted":
+        order = np.argsort(values, kind="stable")
+        of_block, n = block[order], values.size
+        count = int(block.max()) + 1
+        window = slice(
+            max(0, int((q - _WINDOW) * n)), min(n, int((q + _WINDOW) * n) + 1)
+        )
+        return cls(
+            q=q,
+            logs=np.log(values[order]),
+            of_block=of_block,
+            window=window,
+            below=np.bincount(of_block[: window.start], minlength=count),
+            total=np.bincount(of_block, minlength=count),
+        )
+
+    def log_quantile(self, weights: Weights) -> NDArray[np.float64]:
+        rank = np.ceil(self.q * (weights @ self.total) - 1e-9)
+        found, is_found = self._within(weights, rank, self.window)
+        if not is_found.all():
+            rest = ~is_found
+            whole = slice(0, self.logs.size)
+            found[rest], _ = self._within(weights[rest], rank[rest], whole)
+        return found
+
+    def _within(
+        self, weights: Weights, rank: NDArray[np.float64], where: slice
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        start = weights @ self.below if where.start else np.zeros(len(weights))
+        reached = np.cumsum(weights[:, self.of_block[where]], axis=1)
+        left = (rank - start)[:, None]
+        place = where.start + np.argmax(reached >= left, axis=1)
+        inside = (start < rank) & (reached[:, -1] >= left[:, 0])
+        return self.logs[place], inside
 
 
 def _draws(
