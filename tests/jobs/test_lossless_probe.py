@@ -84,6 +84,17 @@ def test_other_log_probabilities_than_the_baselines_are_seen(tmp_path):
     assert decisions["logprobs"] == "certified"
 
 
+def test_what_is_routed_around_the_candidate_is_not_asked_of_it(tmp_path):
+    found = probed(tmp_path / "r", Toy("zero_logprobs", "seed", "frequency_penalty"))
+    rows = probe_rows(
+        found,
+        alpha=0.05,
+        is_lossless=True,
+        around=("logprobs", "seed", "penalties"),
+    )
+    assert {row.answer.decision for row in rows} == {"certified"}
+
+
 def test_choices_that_share_their_random_numbers_are_seen(tmp_path):
     row = sibling_row(probed(tmp_path / "r", Toy("siblings")), seed=1)
     assert row["p_value"] < 0.01 < row["control_p_value"]

@@ -6,7 +6,7 @@ Where the baseline does not keep it either (a field it looks away from), nothing
 held against the candidate.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import exp
 
 import msgspec
@@ -196,15 +196,38 @@ LOSSLESS_ONLY: tuple[tuple[str, str, Kept, bool], ...] = (
 """Asked of changes that claim to change no number."""
 
 
+ROUTED_AROUND: Mapping[str, frozenset[str]] = {
+    "logprobs": frozenset({"logprobs", "same_logprobs"}),
+    "seed": frozenset({"seed", "seed_differs"}),
+    "penalties": frozenset({"frequency_penalty", "presence_penalty"}),
+}
+"""Checks that a feature needs, where they have other names than it."""
+
+
 def probe_rows(
-    probed: Probed, *, alpha: float, is_lossless: bool
+    probed: Probed,
+    *,
+    alpha: float,
+    is_lossless: bool,
+    around: Collection[str] = (),
 ) -> tuple[QualityRow, ...]:
-    """A row for each check that the baseline keeps often enough to ask it."""
+    """A row for each check that the baseline keeps often enough to ask it.
+
+    Args:
+        probed: What both routes said.
+        alpha: One-sided error rate.
+        is_lossless: The change claims to change no number.
+        around: Features that are routed around the candidate: it is known not to have
+            them, so they are not asked of it.
+    """
     rows: list[QualityRow] = []
+    left_out = {n for each in around for n in ROUTED_AROUND.get(each, {each})}
     for name, probe, kept, is_strict in (
         *CHECKS,
         *(LOSSLESS_ONLY if is_lossless else ()),
     ):
+        if name in left_out:
+            continue
         sides = _sides(probed, probe, kept)
         if sides is None:
             continue

@@ -124,7 +124,9 @@ def _probe_rows(
 ) -> tuple[QualityRow, ...]:
     if run.probed is None:
         return ()
-    return probe_rows(run.probed, alpha=alpha, is_lossless=is_lossless)
+    checks = run.manifest.notes.get("route_checks")
+    around = checks.get("fallback", ()) if isinstance(checks, dict) else ()
+    return probe_rows(run.probed, alpha=alpha, is_lossless=is_lossless, around=around)
 
 
 def _siblings(run: Gathered) -> tuple[Row, ...]:
