@@ -80,6 +80,20 @@ def test_the_folder_needs_the_earlier_run_no_more(stage):
     assert (path / "judgement.json").read_bytes() == first
 
 
+def test_a_run_that_stops_early_reuses_them_in_its_own_order(stage):
+    home, servers, _ = stage
+    proof = a_proof(home / "early", servers, tolerance=0.1)
+    options = Options(reuse_baseline=home / "run", until_decided=True)
+    found = qualify(proof, home / "early" / "run", options=options)
+    folder = RunFolder.open(home / "early" / "run")
+    sent = cases_sent(folder)
+    assert 50 <= len(sent) < 64
+    assert sent != sorted(sent, key=lambda name: int(name[1:]))
+    row = next(r for r in found.evidence.quality.rows if r.question == "headline")
+    assert (row.answer.decision, row.units) == ("certified", len(sent))
+    assert check_of(found, "same_baseline").status is Status.PASSED
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
