@@ -39,8 +39,9 @@ class Outcome:
 @lru_cache
 def baseline(kind):
     proof, cases = (make() for make in zoo_workload.PROOFS[kind])
-    routes = {"sampled": zoo_rows.TOY, "load_sglang": zoo_rows.SGLANG}
-    route = routes.get(kind, zoo_rows.BASELINE)
+    route = zoo_rows.DIALECTS.get(kind, zoo_rows.BASELINE)
+    if kind.startswith("sampled"):
+        route = zoo_rows.TOY
     return proof, Baseline.play(proof, cases, route)
 
 

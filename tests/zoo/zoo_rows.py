@@ -41,9 +41,13 @@ SPECULATION = Speculation(
     by_class={"prose": 0.85, "structured": 1.15, "spanish": 0.9, "tool_call": 1.1},
 )
 BASELINE = SimulatedRoute()
-SGLANG = SimulatedRoute(dialect="sglang")
 CANDIDATE = SimulatedRoute(speculation=SPECULATION)
 TOY = SimulatedRoute(answers="toy")
+DIALECTS = {
+    "load_sglang": SimulatedRoute(dialect="sglang"),
+    "llamacpp": SimulatedRoute(dialect="llamacpp"),
+}
+"""Baselines of the proofs that are not played on the usual engine."""
 
 _LOAD = {
     "acceptance_lost_under_load",
@@ -74,6 +78,9 @@ _LOAD = {
     "stream_stalls",
     "usage_missing",
     "usage_inflated",
+    "wrong_at_peak",
+    "loops_at_peak",
+    "rate_limited",
 }
 _WARM = {"garble_sampled_under_load"}
 _SAMPLED = {
@@ -110,6 +117,8 @@ _CHECKS = {
         "max_tokens_honoured",
     ),
     "zero_logprobs": ("logprobs_honoured",),
+    "wrong_at_peak": ("headline[level=c32", "headline[phase=sweep", "headline["),
+    "loops_at_peak": ("guard[", "headline["),
     "n_ignored": ("choices_honoured",),
     "acceptance_lost_in_long_context": ("collapse[class=long_context]",),
     "acceptance_lost_in_one_class": ("collapse[class=arithmetic]",),
@@ -150,10 +159,15 @@ _OPEN = {
 _SGLANG = {"kv_capacity_lost", "preemption_storm"}
 """Rows on an engine that exports its KV capacity among its metrics."""
 
+_LLAMACPP = {"template_changed"}
+"""Rows on an engine that shows its chat template."""
+
 
 def proof_of(name):
     if name in _SGLANG:
         return "load_sglang"
+    if name in _LLAMACPP:
+        return "llamacpp"
     if name in _LOAD:
         return "load"
     if name in _WARM:
@@ -166,9 +180,9 @@ def fault_row(name, strength=None):
     strength = fault.usual if strength is None else strength
     proof = proof_of(name)
     route = CANDIDATE
-    if proof == "load_sglang":
-        route = msgspec.structs.replace(route, dialect="sglang")
-    if proof == "sampled":
+    if proof in DIALECTS:
+        route = msgspec.structs.replace(route, dialect=DIALECTS[proof].dialect)
+    if proof.startswith("sampled"):
         route = msgspec.structs.replace(TOY, speculation=SPECULATION)
     return Row(
         name=name,
@@ -205,7 +219,7 @@ MEASURING = (
         "InferenceX #359, #1651; vllm PR #32723",
         "the candidate is asked with another sampling",
         "parity",
-        ("same_workload", "same_sampling", "correctness/greedy_equality"),
+        ("same_workload", "same_sampling"),
         RunFaults(candidate_sampling=SamplingSpec(temperature=0.7, max_tokens=700)),
     ),
     _measured(
@@ -245,7 +259,7 @@ MEASURING = (
 
 
 def _harmless(name, what, proof="answers", run=None, **changes):
-    base = TOY if proof == "sampled" else CANDIDATE
+    base = TOY if proof.startswith("sampled") else CANDIDATE
     route = msgspec.structs.replace(base, **changes)
     return Row(name, "harmless", "", proof, route, run=run or RunFaults(), what=what)
 

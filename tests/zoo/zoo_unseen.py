@@ -1,11 +1,14 @@
 """What would have to be measured to catch the rows that are not caught."""
 
 NEEDS = {
-    "shared_uniform": "more trials: the bias of this bug is small where draft and "
-    "target agree well; some 5,000 answers to few prompts, compared word by word",
-    "seed_ignored": "the same request with the same seed twice on the candidate: exact "
-    "speculation may differ from the baseline at equal seeds, so other texts prove "
-    "nothing",
-    "other_cases": "the share of the larger set of cases that both arms were sent; "
-    "the parity gate asks for half of the smaller one",
+    "shared_uniform": "counts of each token after one and the same prefix: the bias "
+    "goes by a token's place in the vocabulary and not by its probability, so it cancels "
+    "over prompts; some 1,600 answers to eight prompts with log probabilities, the "
+    "counts held against the baseline's distribution place by place",
+    "unequal_sampling": "the sampling parameters of each request in its record: both "
+    "arms get theirs from one plan, so a run never writes down what was sent",
+    "whole_body_differs": "the same requests without `stream`: a live run puts small "
+    "questions both ways before it begins (`probe[*]`), a virtual one only streams",
+    "logprobs_shifted": "log probabilities of both arms for the same text, token by "
+    "token; a live run asks a few before it begins (`probe[*]`)",
 }

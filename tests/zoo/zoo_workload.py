@@ -256,6 +256,18 @@ def tuned(i):
     )
 
 
+def thinking(i):
+    """Structured answers after some thinking."""
+    case = structured(500 + i)
+    think = {"chat_template_kwargs": {"enable_thinking": True}}
+    return msgspec.structs.replace(
+        case,
+        id=f"thinking-{i}",
+        class_="thinking",
+        parameters=case.parameters | think,
+    )
+
+
 def several(i):
     """Requests for more than one choice."""
     case = prose(300 + i)
@@ -294,6 +306,7 @@ SIZES = (
     (cap, 24),
     (prose, 32),
     (tuned, 32),
+    (thinking, 32),
     (several, 12),
     (looked_into, 24),
 )
@@ -331,7 +344,7 @@ def sampled_cases():
             id=f"sampled-{i}",
             class_="sampled",
             messages=user(f"Words of list {i}, please."),
-            parameters=cuts[i % 2],
+            parameters=cuts[i % 2] | {"logprobs": True, "top_logprobs": 20},
             scorers=("degeneration",),
         )
         for i in range(96)
@@ -486,10 +499,26 @@ def sglang_proof():
     return msgspec.structs.replace(proof, baseline=baseline)
 
 
+def llamacpp_proof():
+    """A short quality phase between two routes of llama.cpp."""
+    load = LoadSpec(
+        quality=ArrivalSpec(concurrency=(4,)),
+        latency=ArrivalSpec(concurrency=(1,), requests=16),
+        warmup_requests=2,
+        block_size=32,
+    )
+    sampling = SamplingSpec(temperature=0.0, max_tokens=400)
+    proof = _proof(WorkloadSpec(load=load, sampling=sampling))
+    engine = EngineSpec(name="llama.cpp", version="b10434-5b1a9d2")
+    baseline = msgspec.structs.replace(BASELINE, engine=engine)
+    return msgspec.structs.replace(proof, baseline=baseline)
+
+
 PROOFS = {
     "load_sglang": (sglang_proof, load_cases),
     "warm_answers": (warm_answers_proof, load_cases),
     "answers": (answers_proof, answer_cases),
     "load": (load_proof, load_cases),
+    "llamacpp": (llamacpp_proof, load_cases),
     "sampled": (sampled_proof, sampled_cases),
 }

@@ -44,6 +44,7 @@ class When(Strict, frozen=True, kw_only=True):
         uptime_min_s: Time since the engine started.
         requests_min: Requests finished since the engine started.
         cached: Whether a part of the prompt came from the prefix cache.
+        thinks: Whether the model was asked to think first.
     """
 
     classes: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class When(Strict, frozen=True, kw_only=True):
     with_tools: bool | None = None
     streamed: bool | None = None
     non_ascii: bool | None = None
+    thinks: bool | None = None
 
 
 class Spoil(Strict, frozen=True, kw_only=True):
@@ -148,6 +150,7 @@ class EngineDefects(Strict, frozen=True, kw_only=True):
         crash_running: Load at which the engine dies.
         crash_requests: Finished requests after which it dies.
         crash_prompt_tokens: Prompt length that kills it.
+        crash_logprobs: A request for log probabilities kills it.
         dead_answers_200: After the crash, requests get 200 and an error event.
         stuck_share: Requests that never end, where ``stuck_when`` holds.
         kv_capacity_factor: Multiplies the KV capacity.
@@ -171,6 +174,7 @@ class EngineDefects(Strict, frozen=True, kw_only=True):
     crash_running: int | None = None
     crash_requests: int | None = None
     crash_prompt_tokens: int | None = None
+    crash_logprobs: bool = False
     dead_answers_200: bool = False
     restart_s: float | None = None
     stuck_share: float = 0.0
@@ -179,6 +183,7 @@ class EngineDefects(Strict, frozen=True, kw_only=True):
     max_running_factor: float = 1.0
     hidden_queue: bool = False
     error_share: float = 0.0
+    error_status: int = 500
     error_when: When = When()
 
 

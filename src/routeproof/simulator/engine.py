@@ -25,7 +25,7 @@ from routeproof.simulator.sequence import Emission, Sequence
 from routeproof.simulator.source import ScriptSource, toy_source
 from routeproof.simulator.speculating import acceptance
 from routeproof.simulator.tally import Tally
-from routeproof.simulator.trouble import crashes, too_long, unsupported
+from routeproof.simulator.trouble import crashes, failure, too_long, unsupported
 
 
 class Engine:
@@ -130,7 +130,7 @@ class Engine:
             class_, moment = self.writer.class_of(ask), self._moment(0.0)
             errs = holds(wrong.error_when, ask, class_, moment)
             if errs and self._rng.random() < wrong.error_share:
-                return BadRequest(500, "internal error", "InternalServerError")
+                return failure(wrong)
         return refused
 
     # -- one pass --------------------------------------------------------------

@@ -39,6 +39,7 @@ def holds(when: When, ask: Ask, class_: str, moment: Moment) -> bool:
         and _is(when.structured, ask.structured)
         and _is(when.with_tools, bool(ask.tools))
         and _is(when.streamed, ask.stream)
+        and _is(when.thinks, ask.thinks)
         and _is(when.non_ascii, not ask.last_text.isascii())
     )
 

@@ -33,4 +33,13 @@ def crashes(wrong: EngineDefects, running: Many[Sequence], finished: int) -> boo
             max((s.ask.prompt_tokens for s in running), default=0),
         ),
     )
+    if wrong.crash_logprobs and any(s.ask.logprobs for s in running):
+        return True
     return any(limit is not None and seen >= limit for limit, seen in limits)
+
+
+def failure(wrong: EngineDefects) -> BadRequest:
+    """What a request gets that fails for no fault of its own."""
+    if wrong.error_status == 429:
+        return BadRequest(429, "too many requests", "RateLimitError")
+    return BadRequest(wrong.error_status, "internal error", "InternalServerError")

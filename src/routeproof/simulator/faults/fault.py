@@ -14,8 +14,8 @@ import msgspec
 from routeproof.simulator.defects import Defects, Spoil
 from routeproof.simulator.route import Strict
 
-STRENGTH, WHOLE_STRENGTH = "strength", "whole strength"
-"""As a value in a table: the strength asked for, as it is or as a whole number."""
+STRENGTH, WHOLE_STRENGTH, MINUS = "strength", "whole strength", "minus strength"
+"""As a value in a table: the strength, as it is, as a whole number, or below zero."""
 
 PARTS = ("sampling", "stream", "engine", "report")
 
@@ -167,6 +167,8 @@ def _kinds(part: type[Strict]) -> dict[str, Any]:
 def _value(value: Any, strength: float) -> Any:
     if value == STRENGTH:
         return strength
+    if value == MINUS:
+        return -strength
     return round(strength) if value == WHOLE_STRENGTH else value
 
 
