@@ -20,7 +20,7 @@ from fakes.openai_server import (
     stream_head,
 )
 
-from routeproof.errors import ConfigError, MeasurementError
+from routeproof.errors import ConfigError, MeasurementError, StoredRunError
 from routeproof.jobs.load import LoadOptions, collect, load, prepare
 from routeproof.jobs.load_page import write_page
 from routeproof.jobs.load_summary import summary
@@ -219,6 +219,27 @@ def test_an_engine_that_is_away_for_a_while_does_not_end_the_run(tmp_path):
     given = options(n=60, levels=(1,), max_failure_share=0.6)
     found, _ = loaded(tmp_path, answers(busy), given)
     assert found["outcomes"] == {"completed": 50, "http_error": 10}
+
+
+def test_a_resumed_load_sends_what_is_missing_and_nothing_else(tmp_path):
+    countdown = itertools.count(-30)
+
+    def script(seen):
+        if next(countdown) == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answers(chat_stream(["a"], wait_s=0.001))(seen)
+
+    with serving_in_thread(script) as server:
+        first = load(server.url, tmp_path / "run", options(n=60))
+        before = len(server.seen)
+        again = load(server.url, tmp_path / "run", options(n=60, resume=True))
+        sent = sum(s.method == "POST" for s in server.seen[before:])
+        with pytest.raises(StoredRunError, match="another load"):
+            load(server.url, tmp_path / "run", options(n=61, resume=True))
+    assert first.is_interrupted and not again.is_interrupted
+    assert sent == 60 - first.run.requests.n
+    assert summary(again.run)["outcomes"] == {"completed": 60}
+    assert again.run.manifest.finished
 
 
 # -- the page --------------------------------------------------------------------------

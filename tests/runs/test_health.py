@@ -1,11 +1,20 @@
 """The client judges itself, and a run in which it was too slow is invalid."""
 
 import os
+import time
 
 import msgspec
 import numpy as np
 import pytest
-from fakes.openai_server import chat_stream, json_reply, serving
+from fakes.openai_server import (
+    chat_stream,
+    delta,
+    event,
+    json_reply,
+    serving,
+    stream_end,
+    stream_head,
+)
 from record_cases import a_manifest, a_record
 from run_cases import MS, PlainAdapter, a_target, a_workload, captured, run, some_cases
 
@@ -384,3 +393,46 @@ def test_device_memory_is_that_of_the_arms_own_process(tmp_path):
 def test_the_checks_survive_json():
     health = judged(cpu_share=1.0)
     assert msgspec.json.decode(msgspec.json.encode(health), type=type(health)) == health
+
+
+def health_of(tmp_path, plan, script, *, progress=None):
+    """What the client says of itself after a run against this script."""
+
+    async def go():
+        async with serving(script) as server:
+            folder = RunFolder.create(tmp_path / "r")
+            folder.write_manifest(a_manifest())
+            target = {"baseline": a_target(server.url)}
+            await conduct(plan, target, folder, progress=progress)
+            return folder.read_manifest().health
+
+    return run(go())
+
+
+def one_level(**arrivals):
+    workload = a_workload("sweep", load={"warmup_requests": 0}, **arrivals)
+    return build_plan(some_cases(8), workload, arms=("baseline",), phases=("sweep",))
+
+
+@pytest.mark.slow
+def test_a_client_that_is_held_up_makes_the_run_invalid(tmp_path):
+    def busy(_):
+        ends = time.monotonic() + 0.2
+        while time.monotonic() < ends:
+            pass
+
+    plan = one_level(concurrency=(2,), duration_s=1.5)
+    script = chat_stream(["a", "b"], wait_s=0.002)
+    health = health_of(tmp_path, plan, script, progress=busy)
+    assert not health.valid
+    assert any("event loop" in reason for reason in health.reasons)
+
+
+@pytest.mark.slow
+def test_a_proxy_that_holds_streams_back_is_named(tmp_path):
+    words = [event(delta(f"w{i}")) for i in range(12)]
+    held = [*stream_head(via="1.1 corp"), 0.02, b"".join(words)]
+    script = [*held, event(delta(finish="stop")), *stream_end()]
+    health = health_of(tmp_path, one_level(concurrency=(1,), requests=8), script)
+    assert any("proxy that buffers" in note for note in health.notes)
+    assert any("via: 1.1 corp" in note for note in health.notes)

@@ -59,6 +59,7 @@ INTERRUPTED = 130
 @click.option(
     "--prepare", is_flag=True, help="Write a plan for `worker`, send nothing."
 )
+@click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @click.option("--out", type=click.Path(path_type=Path), help="The run folder.")
 @click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
 def command(url: str, **given: Any) -> None:
@@ -71,6 +72,10 @@ def command(url: str, **given: Any) -> None:
     from routeproof.jobs.load import load, prepare
 
     options = _options(given)
+    if options.resume and given["out"] is None:
+        raise ConfigError(
+            "say which run to go on with", key="--resume", hint="--out RUN"
+        )
     folder = given["out"] or fresh_run("load")
     if given["prepare"]:
         path, n = prepare(url, folder, options), options.shards
@@ -120,6 +125,7 @@ def _options(given: dict[str, Any]) -> "LoadOptions":
         api_key_env=given["api_key_env"],
         headers=dict(_pairs("--header", given["header"])),
         verify_tls=not given["insecure"],
+        resume=given["resume"],
     )
 
 

@@ -16,7 +16,7 @@ from routeproof.engines.adapters import adapter
 from routeproof.engines.capabilities import accepted_fields
 from routeproof.engines.endpoint import endpoint_of
 from routeproof.engines.probe import probe
-from routeproof.errors import ConfigError, MeasurementError
+from routeproof.errors import ConfigError, MeasurementError, StoredRunError
 from routeproof.jobs.environment import environment, versions
 from routeproof.metrics.table import METRICS
 from routeproof.proof.nearest import nearest
@@ -76,6 +76,7 @@ class LoadOptions:
             cluster.
         is_tested: Test the client against a mock first, at the run's concurrency.
         headers: Sent with every request.
+        resume: Go on with the run in the folder: send only what is missing.
     """
 
     arrivals: ArrivalSpec
@@ -95,6 +96,7 @@ class LoadOptions:
     api_key_env: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     verify_tls: bool = True
+    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def load(
 
     Args:
         url: Base URL of the API.
-        out: The run folder; must not hold a run.
+        out: The run folder; must not hold a run, unless it is resumed.
         options: What to send.
         progress: Called a few times a second.
 
@@ -136,7 +138,7 @@ def load(
         KeyboardInterrupt: Interrupted before anything was sent.
     """
     options = replace(options, slo=_limits(options.slo))
-    folder = RunFolder.create(out)
+    folder = RunFolder.open(out) if options.resume else RunFolder.create(out)
     is_interrupted = False
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -150,8 +152,8 @@ def load(
             _shown(folder)
         raise MeasurementError(
             error.message,
-            hint=f"what was measured is in {out}; mend the endpoint, or raise "
-            "--max-failure-share",
+            hint=f"what was measured is in {out}; mend the endpoint and go on with "
+            "--resume, or raise --max-failure-share",
         ) from error
     return _shown(folder, is_interrupted=is_interrupted)
 
@@ -295,6 +297,10 @@ def _noted(url: str, folder: RunFolder, options: LoadOptions, target: Target) ->
     plan = build_plan(
         cases, workload, arms=("baseline",), phases=("sweep",), traces=traces
     )
+    mark = fingerprint(cases, workload, trace_digests=trace_digests(workload, Path()))
+    if options.resume:
+        _check_same(folder, mark, target)
+        return plan
     write_cases(cases, folder.cases_path)
     engine = target.adapter.name
     folder.write_manifest(
@@ -302,9 +308,7 @@ def _noted(url: str, folder: RunFolder, options: LoadOptions, target: Target) ->
             run_id=folder.path.name,
             created_wall=datetime.now().astimezone().isoformat(timespec="seconds"),
             versions=versions(),
-            fingerprint=fingerprint(
-                cases, workload, trace_digests=trace_digests(workload, Path())
-            ),
+            fingerprint=mark,
             engines={"baseline": {"name": engine, "launched": False}},
             environment=environment(),
             notes={
@@ -319,6 +323,17 @@ def _noted(url: str, folder: RunFolder, options: LoadOptions, target: Target) ->
         )
     )
     return plan
+
+
+def _check_same(folder: RunFolder, mark: str, target: Target) -> None:
+    """A resumed run goes on with what it was begun with."""
+    manifest = folder.read_manifest()
+    before = (manifest.fingerprint, manifest.notes.get("model"))
+    if before != (mark, target.model):
+        raise StoredRunError(
+            f"{folder.path} was begun with another load or model",
+            hint="give the same options again, or another --out",
+        )
 
 
 def _has_limit(case: Case, options: LoadOptions) -> bool:
