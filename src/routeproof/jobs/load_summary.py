@@ -12,7 +12,7 @@ from routeproof.gates.facts import TimeBin
 from routeproof.gates.load import Load
 from routeproof.gates.measure_speed import measure_speed
 from routeproof.gates.timeline import time_bins
-from routeproof.jobs.load import LENGTH_ASKED
+from routeproof.jobs.load_plan import LENGTH_ASKED
 from routeproof.metrics.histogram import LogHistogram
 from routeproof.metrics.per_request import (
     COLUMNS,
