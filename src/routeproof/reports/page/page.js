@@ -17,7 +17,7 @@
   const fitted = (specification, width) => {
     if (width >= 420) return specification;
     const { config } = specification;
-    const axis = { ...config.axis, labelLimit: 120, tickCount: 4 };
+    const axis = { ...config.axis, labelLimit: 165, tickCount: 4 };
     const legend = { ...config.legend, columns: 2 };
     return { ...specification, config: { ...config, axis, legend } };
   };
