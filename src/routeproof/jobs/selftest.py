@@ -15,6 +15,7 @@ import msgspec
 from routeproof.errors import ConfigError
 from routeproof.gates.result import Status
 from routeproof.jobs.judge import judge
+from routeproof.jobs.selftest_blind import blind_spots
 from routeproof.jobs.virtual_run import Baseline, virtual_run
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
@@ -94,6 +95,8 @@ class PowerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         smallest: The least strength tried that was seen; ``None`` when none was.
         seen_by: The check that saw it at that strength.
         unit: What the strength means.
+        lacks: What the proof does not have and the fault needs to show; only of faults
+            that were not seen.
     """
 
     fault: str
@@ -105,6 +108,7 @@ class PowerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     smallest: float | None
     seen_by: str | None
     tried: tuple[Tried, ...]
+    lacks: tuple[str, ...] = ()
 
 
 class Power(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,7 +169,11 @@ def power_of(
     rows = []
     for row in faults:
         listener(f"{row.name}: {row.what}")
-        rows.append(bench.power(row, known))
+        found = bench.power(row, known)
+        if found.smallest is None:
+            lacks = blind_spots(row, cases, proof.workload)
+            found = msgspec.structs.replace(found, lacks=lacks)
+        rows.append(found)
     return Power(
         cases=len(cases),
         requests=baseline.plan.planned,
