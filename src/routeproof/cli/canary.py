@@ -74,8 +74,9 @@ def status(file: Path, as_json: bool) -> None:
     seen = "no traffic" if share is None else f"{share:.2%} observed"
     click.echo(f"weight {found['weight']:.2%}, {seen}")
     for signal in found["signals"]:
-        need = "required" if signal["is_required"] else ""
-        stands = f"{signal['name']:<18} {signal['outcome']:<13} {need:<9}"
+        need = "shown" if signal["is_advisory"] else ""
+        need = "required" if signal["is_required"] else need
+        stands = f"{signal['name']:<24} {signal['outcome']:<13} {need:<9}"
         click.echo(f"  {stands} {signal['reason']}")
 
 
