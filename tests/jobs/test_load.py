@@ -123,8 +123,11 @@ def _with_a_stall():
 
 def test_what_was_cut_by_its_own_limit_is_complete(tmp_path):
     cut = chat_stream(["a"], finish="length")
-    found, _ = loaded(tmp_path, answers(cut), options(n=8))
+    found, done = loaded(tmp_path, answers(cut), options(n=8))
     assert found["outcomes"] == {"completed": 8}
+    assert (
+        "truncated" not in done.page.read_text().split("<body>")[1].split("<script")[0]
+    )
     found, _ = loaded(tmp_path / "2", answers(cut), options(n=8, max_tokens=None))
     assert found["outcomes"] == {"completed": 0, "truncated": 8}
 

@@ -155,10 +155,7 @@ def outcomes_of(requests: Requests, *, is_length_asked: bool) -> dict[str, int]:
     outcome = requests.label("outcome")
     counts = {name: int(outcome.equal(name).sum()) for name in sorted(outcome.names)}
     counts = {name: count for name, count in counts.items() if count}
-    done = counts.pop("completed", 0)
-    if is_length_asked:
-        done += counts.pop("truncated", 0)
-    return {"completed": done, **counts}
+    return {"completed": 0, **(_asked_for(counts) if is_length_asked else counts)}
 
 
 def _spread(requests: Requests, metric: str) -> dict[str, float | None]:
@@ -207,7 +204,20 @@ def speed_of(run: Measured) -> Speed:
 
 def bins_of(run: Measured) -> tuple[TimeBin, ...]:
     """How requests ended, over time."""
-    return time_bins(run.requests)
+    bins = time_bins(run.requests)
+    if not run.is_length_asked:
+        return bins
+    return tuple(
+        msgspec.structs.replace(each, outcomes=_asked_for(each.outcomes))
+        for each in bins
+    )
+
+
+def _asked_for(counts: Mapping[str, int]) -> dict[str, int]:
+    """Answers that ended by their own limit counted among the completed."""
+    done = counts.get("completed", 0) + counts.get("truncated", 0)
+    others = {k: n for k, n in counts.items() if k not in ("completed", "truncated")}
+    return {"completed": done, **others} if done else others
 
 
 def in_flight(run: Measured) -> tuple[InFlight, ...]:

@@ -1,7 +1,7 @@
 """A load run as one HTML file that opens without a network."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routeproof.gates.evidence import Speed
 from routeproof.gates.facts import LatencyRow, LoadRow, Percentile, TimeBin
@@ -9,6 +9,7 @@ from routeproof.records.manifest import ClientHealth, Threshold
 from routeproof.reports import figures, plain_page
 from routeproof.reports.charts import load_run as charts
 from routeproof.reports.charts.course import timeline
+from routeproof.reports.charts.figure import Figure
 from routeproof.reports.tables import Table, Titled, text_table
 
 
@@ -57,7 +58,7 @@ def render(run: LoadRun) -> str:
             [(each.level, each.course) for each in run.in_flight],
             {row.level: row.window_s for row in run.speed.loads},
         ),
-        *timeline(run.bins),
+        *_course(run.bins),
     ]
     tables = [
         Titled("The client", _checks(run.health)),
@@ -70,6 +71,15 @@ def render(run: LoadRun) -> str:
     return plain_page.render(
         run.title, drawn=drawn, tables=tables, about=run.about, lead=_lead(run.health)
     )
+
+
+def _course(bins: Sequence[TimeBin]) -> list[Figure]:
+    """The time line of a run that has one arm, which needs no name."""
+    says = "Requests by the time they ended, and how they ended."
+    return [
+        replace(figure, title="Requests over time", says=says)
+        for figure in timeline(bins)[:1]
+    ]
 
 
 def _lead(health: ClientHealth | None) -> str:
