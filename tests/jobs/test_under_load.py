@@ -55,6 +55,10 @@ def test_text_of_other_requests_under_load_is_seen_at_its_level(tmp_path):
     gate = judged(tmp_path / "r", lambda number: number % 10 == 0)
     assert "headline[level=c8,phase=sweep]" in failed(gate)
     assert next(c for c in gate.checks if c.name == "contains").status is Status.PASSED
+    worst = judge(tmp_path / "r").worst
+    assert "phase=sweep" in worst.question and len(worst.examples) == 2
+    assert {flip.phase for flip in worst.examples} == {"sweep"}
+    assert all("50" in flip.candidate_text for flip in worst.examples)
 
 
 def test_one_class_that_breaks_under_load_is_named(tmp_path):

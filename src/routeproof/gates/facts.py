@@ -124,6 +124,7 @@ class Flip(_Fact, frozen=True, kw_only=True):
 
     Attributes:
         direction: ``loss``: baseline better; ``gain``: candidate better.
+        phase, level: Where the answers were given.
         first_divergence: Index of the first differing character, ``None`` if equal.
         baseline_trace, candidate_trace: How the scorer came to its score: the scorer's
             name, and what it says of the answer.
@@ -143,6 +144,8 @@ class Flip(_Fact, frozen=True, kw_only=True):
     prompt: str = ""
     reference: str | None = None
     first_divergence: int | None = None
+    phase: str = ""
+    level: str = ""
     baseline_trace: str = ""
     candidate_trace: str = ""
 

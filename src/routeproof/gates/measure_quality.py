@@ -1,6 +1,6 @@
 """From scores to answered quality questions, flips and the degeneration guard."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -256,11 +256,18 @@ def _flips(row: QualityRow) -> int | None:
     return row.losses + row.gains
 
 
-def headline_pairs(answers: Answers) -> PairedScores:
-    """Pairs of the headline score in the judged phase, values pointing up."""
-    table, phase = _pointing_up(answers.table), quality_phase(answers.requests)
-    keep = table.phase.equal(phase) & _headline(table, answers.facts)
-    return pair_scores(table, keep, "candidate")
+def headline_pairs(
+    answers: Answers, phases: Collection[str] | None = None
+) -> PairedScores:
+    """Pairs of the headline score, values pointing up.
+
+    Of the judged phase, or of others that are named, the judged one left out.
+    """
+    table, judged = _pointing_up(answers.table), quality_phase(answers.requests)
+    at = np.zeros(table.n, dtype=np.bool_)
+    for phase in [judged] if phases is None else [p for p in phases if p != judged]:
+        at |= table.phase.equal(phase)
+    return pair_scores(table, at & _headline(table, answers.facts), "candidate")
 
 
 def confusion(answers: Answers) -> tuple[Row, ...]:

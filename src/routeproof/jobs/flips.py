@@ -1,6 +1,6 @@
 """Pairs whose score changed, and greedy texts that differ: which ones are shown."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,7 @@ MOST_LOSSES = 40
 MOST_GAINS = 20
 MOST_DIFFERING = 200
 MOST_UNDER_LOAD = 40
+MOST_FLIPS_UNDER_LOAD = (12, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,17 @@ class FlipRows:
     total: int
 
 
-def flip_rows(pairs: PairedScores) -> FlipRows:
-    """The pairs to show: losses spread over the cases, then gains, in a fixed order."""
+def flip_rows(
+    pairs: PairedScores, *, most: tuple[int, int] = (MOST_LOSSES, MOST_GAINS)
+) -> FlipRows:
+    """The pairs to show: losses spread over the cases, then gains, in a fixed order.
+
+    ``most`` are the losses and the gains shown at most.
+    """
     change = np.where(pairs.both(), pairs.right.values - pairs.left.values, 0.0)
     losses = np.flatnonzero(change < 0)
     gains = np.flatnonzero(change > 0)
-    shown = np.concatenate([_spread(losses, MOST_LOSSES), _spread(gains, MOST_GAINS)])
+    shown = np.concatenate([_spread(losses, most[0]), _spread(gains, most[1])])
     return FlipRows(pairs.where(shown), int(losses.size + gains.size))
 
 
@@ -65,7 +71,7 @@ def flips(
     table: ScoreTable,
     rows: FlipRows,
     texts: Mapping[float, AnswerText],
-    cases: Mapping[str, Case],
+    cases: Iterable[Case],
     traces: Sequence[str] = (),
 ) -> tuple[Flip, ...]:
     """The shown pairs with their answers side by side.
@@ -73,14 +79,14 @@ def flips(
     ``traces`` say how each row of the table was scored; rows beyond them are unknown.
     """
     found = []
-    pairs = rows.pairs
+    pairs, by_id = rows.pairs, {case.id: case for case in cases}
     for i in range(pairs.n):
         left, right = int(pairs.left_rows[i]), int(pairs.right_rows[i])
         one, other = (texts.get(float(table.request_key[r])) for r in (left, right))
         if one is None or other is None:
             continue
         case_id = table.case_id.of(left) or ""
-        case = cases.get(case_id)
+        case = by_id.get(case_id)
         before, after = float(pairs.left.values[i]), float(pairs.right.values[i])
         same = one.shown == other.shown
         found.append(
@@ -101,6 +107,8 @@ def flips(
                 first_divergence=None
                 if same
                 else first_divergence(one.shown, other.shown),
+                phase=table.phase.of(left) or "",
+                level=table.level.of(left) or "",
                 baseline_trace=_trace(table, traces, left),
                 candidate_trace=_trace(table, traces, right),
             )

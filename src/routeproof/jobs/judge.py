@@ -113,7 +113,11 @@ def worst_slice(gates: Iterable[GateResult], evidence: Evidence) -> WorstSlice |
         for gate in gates
         if gate.gate == "correctness"
         for check in gate.checks
-        if check.kind == "difference" and check.estimate is not None and check.n
+        if check.kind == "difference"
+        and check.estimate is not None
+        and check.n
+        # A probe asks no case: it has no pairs to read.
+        and not check.name.startswith("probe[")
     ]
     harmed = [check for check in checks if (check.estimate or 0.0) < 0]
     if not harmed:
@@ -124,6 +128,8 @@ def worst_slice(gates: Iterable[GateResult], evidence: Evidence) -> WorstSlice |
         for flip in evidence.quality.flips
         if flip.direction == "loss"
         and worst.slice.get("class", flip.class_) == flip.class_
+        and worst.slice.get("phase", flip.phase) == flip.phase
+        and worst.slice.get("level", flip.level) == flip.level
     ]
     return WorstSlice(
         question=worst.name, reason=worst.reason, examples=tuple(examples[:2])

@@ -23,6 +23,7 @@ from routeproof.gates.probed import probe_rows, sibling_row
 from routeproof.gates.slices import CaseFacts
 from routeproof.jobs.answer_texts import AnswerText, answer_texts
 from routeproof.jobs.flips import (
+    MOST_FLIPS_UNDER_LOAD,
     At,
     Differing,
     differing,
@@ -89,21 +90,22 @@ def quality_of(
         order=order_of(run, agreed),
     )
     changed = flip_rows(headline_pairs(answers))
-    texts = answer_texts(run.folder, [*keys, *flip_keys(table, changed)])
+    loaded = flip_rows(headline_pairs(answers, UNDER_LOAD), most=MOST_FLIPS_UNDER_LOAD)
+    for each in (changed, loaded):
+        keys += flip_keys(table, each)
+    texts = answer_texts(run.folder, keys)
     found = _with_texts(run, common, (greedy, trials), texts, alpha)
+    # Rows of the table beyond the scores are pass rates, which have no text.
+    traces = () if run.scores is None else run.scores.trace.tolist()
     return msgspec.structs.replace(
         found,
         rows=(
             *quality_rows(answers),
             *_probe_rows(run, alpha, is_lossless=is_lossless),
         ),
-        flips=flips(
-            table,
-            changed,
-            texts,
-            {case.id: case for case in run.cases},
-            # Rows of the table beyond the scores are pass rates, which have no text.
-            () if run.scores is None else run.scores.trace.tolist(),
+        flips=(
+            *flips(table, changed, texts, run.cases, traces),
+            *flips(table, loaded, texts, run.cases, traces),
         ),
         flips_total=changed.total,
         confusion=confusion(answers),
