@@ -1,5 +1,8 @@
 """Bad references, schemas and answers in a whole run: named, never a silent 0 or 1."""
 
+import json
+from math import exp
+
 import pytest
 from builders import Behaviour, Plan, a_case, a_proof, a_run
 
@@ -72,3 +75,35 @@ def test_a_class_without_cases_and_pass_rates_without_code_are_refused():
     rate = QualityGateSpec(metric="pass_hat_k", tolerance=0.1, k=3)
     with pytest.raises(ConfigError, match="scored by `pass_hat_k`"):
         check_questions(a_proof(quality=(rate,)), [a_case(0)])
+
+
+def test_likelihood_of_references_reaches_the_page_beside_a_task_metric(tmp_path):
+    """Prompts echoed with their log probabilities: read only where a case asks."""
+
+    def told(logprob):
+        rows = [["Say", None, []], [" seven", logprob, []]]
+        return Behaviour(
+            text=lambda number: "7", changes={"logprobs": json.dumps(rows)}
+        )
+
+    cases = tuple(
+        a_case(
+            i,
+            scorers=("contains", "reference_likelihood"),
+            reference="7",
+            options={"reference_likelihood": {"reference": " seven"}},
+        )
+        for i in range(N)
+    )
+    run = a_run(
+        tmp_path / "r",
+        baseline=told(-0.1),
+        candidate=told(-0.7),
+        plan=Plan(cases=cases, stages=(("quality", "c1", 1),)),
+        proof=a_proof(quality=(QualityGateSpec(metric="contains", tolerance=0.05),)),
+    )
+    rows = {row.question: row for row in judge(run).evidence.quality.rows}
+    seen = rows["reference_likelihood"]
+    assert (seen.origin, seen.is_required) == ("screening", False)
+    assert seen.means.baseline == pytest.approx(exp(-0.1))
+    assert seen.means.candidate == pytest.approx(exp(-0.7))
