@@ -38,6 +38,11 @@ from routeproof.cli.report_options import REQUIRE
 @click.option("--keep-going", is_flag=True, help="Measure speed though quality failed.")
 @click.option("--no-control", is_flag=True, help="Leave out the baseline's own A/A.")
 @click.option(
+    "--no-probes",
+    is_flag=True,
+    help="Leave out the small questions to both routes (some 300 short requests).",
+)
+@click.option(
     "--lock",
     is_flag=True,
     help="Write routeproof.lock beside PROOF if its target and draft pass.",
@@ -79,6 +84,7 @@ def command(
         soak_s=given["soak"],
         reuse_baseline=given["reuse_baseline"],
         is_relocked=lock,
+        has_probes=not given["no_probes"],
     )
     with listening() as listener:
         judgement = qualify(proof, folder, options=options, listener=listener)
