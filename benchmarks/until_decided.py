@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from zoo import zoo_rows, zoo_workload
 
 from routeproof.gates.in_order import Order
-from routeproof.gates.measure_quality import Answers, standings
+from routeproof.gates.measure_quality import Answers, quality_rows, standings
 from routeproof.gates.slices import case_facts
 from routeproof.jobs.evidence_of import agreed_of
 from routeproof.jobs.gathered import scores_of
@@ -44,6 +44,8 @@ TOLERANCE = 0.03
 ARMS = 3
 COLUMNS = ("arm", "phase", "level", "case_id")
 SPEC = UntilDecidedSpec()
+SCRIPTED = 0.67
+"""Share of the zoo's cases whose answer a route's accuracy decides."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Row:
     share: float
     certified: float
     harmed: float
+    loss: float
     fixed: str
 
 
@@ -71,7 +74,7 @@ def routes() -> Iterator[tuple[str, object, str]]:
         yield name, known[name], what
     base = known["same_route"]
     for points in (5, 10):
-        quality = Quality(default_accuracy=0.93 - points / 100)
+        quality = Quality(default_accuracy=0.93 - points / 100 / SCRIPTED)
         lossy = msgspec.structs.replace(base, quality=quality)
         yield f"loses_{points}_points", lossy, f"a loss of {points} points"
     for name in ("quantization_noise_strong", "schema_broken"):
@@ -121,6 +124,7 @@ def _stopped(run: RunFolder, proof, cases, what: str, orders: int) -> Row:
             "harmed" if harmed else "certified" if decision == {"certified"} else ""
         )
     fixed = Answers(table=table, requests=requests, facts=facts, agreed=agreed)
+    answered = next(r.answer for r in quality_rows(fixed) if r.question == "headline")
     mean = float(np.mean(used))
     return Row(
         route=what,
@@ -128,14 +132,13 @@ def _stopped(run: RunFolder, proof, cases, what: str, orders: int) -> Row:
         share=mean / len(cases),
         certified=decisions.count("certified") / orders,
         harmed=decisions.count("harmed") / orders,
+        loss=-answered.estimate,
         fixed=_fixed(fixed),
     )
 
 
 def _fixed(answers: Answers) -> str:
     """What the fixed plan says of all cases."""
-    from routeproof.gates.measure_quality import quality_rows
-
     rows = [r for r in quality_rows(answers) if r.is_required and r.answer]
     found = {row.answer.decision for row in rows}
     return "harmed" if "harmed" in found else "/".join(sorted(found))
@@ -187,14 +190,15 @@ def table(orders: int, paths: int) -> Iterator[str]:
     )
     yield ""
     yield (
-        "| route | cases sent | share of the fixed plan | certified | harmed | "
-        "all cases say |"
+        "| route | loss over all cases | cases sent | share of the fixed plan | "
+        "certified | harmed | all cases say |"
     )
-    yield "|---|---:|---:|---:|---:|---|"
+    yield "|---|---:|---:|---:|---:|---:|---|"
     for row in played(orders):
         yield (
-            f"| {row.route} | {row.cases:.0f} | {row.share:.0%} | {row.certified:.0%} "
-            f"| {row.harmed:.0%} | {row.fixed} |"
+            f"| {row.route} | {row.loss * 100:+.1f} points | {row.cases:.0f} "
+            f"| {row.share:.0%} | {row.certified:.0%} | {row.harmed:.0%} "
+            f"| {row.fixed} |"
         )
     yield ""
     yield "| truth simulated | promise | measured | cases used |"
