@@ -255,6 +255,18 @@ def test_a_label_file_of_another_kind_is_refused(run):
         Review(run).bring_in([Label(item_id="x", question="preference", label="tie")])
 
 
+def grave_findings(page):
+    """What axe calls serious or critical, in light and dark."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        violations = axe.run(page).response["violations"]
+        grave = [v for v in violations if v["impact"] in {"serious", "critical"}]
+        found += [(scheme, v["id"]) for v in grave]
+    return found
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.skipif(LACKS_BROWSER, reason="needs a chromium on PATH and playwright")
@@ -283,7 +295,11 @@ def test_a_person_can_review_by_keyboard_alone(run):
         page.keyboard.press("Enter")
         page.keyboard.press("3")
         where.filter(has_text="5 of 22").wait_for()
+        page.get_by_role("button", name="back u").click()
+        where.filter(has_text="4 of 22").wait_for()
+        found = grave_findings(page)
         browser.close()
+    assert found == []
     assert complaints == []
     assert [review.answer_of(item) for item in review.items[:5]] == [
         "left",

@@ -4,26 +4,46 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>routeproof review</title>
 <meta name="viewport" content="width=device-width">
 <style nonce="@NONCE@">
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { margin: 0 auto; max-width: 80rem; padding: 1rem; }
-header { display: flex; gap: 1rem; align-items: baseline; flex-wrap: wrap; }
-h1 { font-size: 1rem; margin: 0; }
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif;
+  --page: #f6f5f2; --surface: #fff; --ink: #1c1f23; --muted: #5a626c;
+  --line: #b9b5ad; --link: #1f4fbf; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --page: #121417; --surface: #1a1d21;
+  --ink: #e9e7e3; --muted: #a2aab4; --line: #565d66; --link: #8fb4ff;
+  --bad: #ff8f85; } }
+body { margin: 0 auto; max-width: 70rem; padding: 1.2rem; color: var(--ink);
+  background: var(--page); }
+header { display: flex; gap: .4rem 1.2rem; align-items: center; flex-wrap: wrap;
+  color: var(--muted); }
+header a { margin-left: auto; }
+a { color: var(--link); }
+h1 { font-size: 1rem; margin: 0; color: var(--ink); }
+progress { accent-color: var(--link); width: 8rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: 0;
-  max-height: 60vh; overflow: auto; }
-section { border: 1px solid #8888; border-radius: .4rem; padding: .7rem; }
-section h2 { font-size: .8rem; margin: 0 0 .4rem; opacity: .7; }
-#answers { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; margin: 1rem 0; }
+  max-height: 50vh; overflow: auto; }
+section { background: var(--surface); border-radius: 10px; padding: .8rem 1rem; }
+section h2 { font-size: .8rem; margin: 0 0 .3rem; color: var(--muted); }
+details { margin: .6rem 0 0; color: var(--muted); }
+summary { cursor: pointer; }
+#answers { display: grid; grid-template-columns: 1fr 1fr; gap: 12px; margin: 1rem 0; }
 #answers.single { grid-template-columns: 1fr; }
-button { font: inherit; padding: .4rem .9rem; }
-button[aria-pressed=true] { outline: 3px solid #27c; }
-kbd { font-size: .8em; opacity: .7; }
-#note { width: 100%; box-sizing: border-box; font: inherit; margin-top: .6rem; }
-#problem { color: #c22; min-height: 1.5em; }
+#choices, nav { display: flex; flex-wrap: wrap; gap: .5rem; }
+button { font: inherit; color: var(--ink); background: var(--surface); cursor: pointer;
+  border: 1px solid var(--line); border-radius: 8px; padding: .45rem .9rem; }
+button:hover { border-color: var(--link); }
+button[aria-pressed=true] { outline: 3px solid var(--link); }
+kbd { font-size: .8em; color: var(--muted); }
+#note { width: 100%; box-sizing: border-box; font: inherit; margin-top: .8rem;
+  color: var(--ink); background: var(--surface); border: 1px solid var(--line);
+  border-radius: 8px; padding: .4rem .7rem; }
+#note::placeholder { color: var(--muted); opacity: 1; }
+#problem { color: var(--bad); min-height: 1.5em; margin: .4rem 0; }
+@media (max-width: 640px) { #answers { grid-template-columns: 1fr; }
+  #choices button { flex: 1 1 40%; } }
 </style></head><body>
 <header><h1>routeproof review</h1><span id="where" role="status"></span>
 <progress id="bar" aria-label="answered"></progress>
 <a id="export" href="#">export labels</a></header>
-<p id="ask"></p>
+<main><p id="ask"></p>
 <section><h2>request</h2><pre id="prompt" tabindex="0"></pre></section>
 <details id="known"><summary>reference</summary><pre id="reference"></pre></details>
 <div id="answers"><section><h2 id="leftname">left</h2><pre id="left" tabindex="0"></pre>
@@ -33,7 +53,9 @@ kbd { font-size: .8em; opacity: .7; }
 <input id="note" aria-label="note" placeholder="note (optional), Enter to leave it"
   maxlength="2000">
 <p id="problem" role="alert"></p>
-<p><kbd>u</kbd> back &nbsp; <kbd>j</kbd> forward &nbsp; <kbd>e</kbd> note</p>
+<nav aria-label="other answers"><button id="back">back <kbd>u</kbd></button>
+<button id="forward">forward <kbd>j</kbd></button>
+<button id="write">note <kbd>e</kbd></button></nav></main>
 <script nonce="@NONCE@">
 "use strict";
 const token = location.pathname.split("/")[1], base = "/" + token + "/api/";
@@ -91,6 +113,9 @@ document.addEventListener("keydown", (event) => {
   else if (key === "j") move(1);
   else if (key === "e") { event.preventDefault(); byId("note").focus(); }
 });
+byId("back").onclick = () => move(-1);
+byId("forward").onclick = () => move(1);
+byId("write").onclick = () => byId("note").focus();
 byId("note").addEventListener("input", (event) => {
   notes[items[at].id] = event.target.value; });
 fetch(base + "items").then((reply) => reply.json()).then((told) => {
