@@ -40,6 +40,7 @@ def test_json_is_one_document_on_stdout_and_progress_is_elsewhere(tmp_path):
     assert (tmp_path / "run" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_table_says_what_was_measured_and_where_the_page_is(tmp_path):
     with serving_in_thread(script) as server:
         result = typed(

@@ -83,6 +83,7 @@ def test_the_document_has_the_agreed_shape_and_nothing_else(tmp_path):
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
+@pytest.mark.slow
 def test_several_levels_are_told_apart(tmp_path):
     given = options(n=10, levels=(1, 3))
     found, _ = loaded(tmp_path, answers(chat_stream(["a"])), given)
@@ -94,6 +95,7 @@ def test_several_levels_are_told_apart(tmp_path):
     assert found["metrics"]["output_token_throughput_per_s"]["mean"] is None
 
 
+@pytest.mark.slow
 def test_a_good_server_is_all_completed_and_inside_a_wide_slo(tmp_path):
     given = options(slo={"time_to_first_token_s": 30.0})
     found, _ = loaded(tmp_path, answers(chat_stream(["a", "b"])), given)
@@ -106,6 +108,7 @@ def test_a_good_server_is_all_completed_and_inside_a_wide_slo(tmp_path):
     assert metrics["chunk_gap_s"]["n"] == 30
 
 
+@pytest.mark.slow
 def test_every_gap_counts_not_a_mean_per_request(tmp_path):
     script = answers(lambda seen: _with_a_stall())
     found, _ = loaded(tmp_path, script, options(n=4, levels=(1,)))
@@ -121,6 +124,7 @@ def _with_a_stall():
     return [*steps, event(delta(finish="stop")), *stream_end()]
 
 
+@pytest.mark.slow
 def test_what_was_cut_by_its_own_limit_is_complete(tmp_path):
     cut = chat_stream(["a"], finish="length")
     found, done = loaded(tmp_path, answers(cut), options(n=8))
@@ -132,6 +136,7 @@ def test_what_was_cut_by_its_own_limit_is_complete(tmp_path):
     assert found["outcomes"] == {"completed": 0, "truncated": 8}
 
 
+@pytest.mark.slow
 def test_failures_stay_in_the_count_and_push_percentiles_to_the_unknown(tmp_path):
     stream = chat_stream(["a"])
     half = answers(lambda seen: stream if seen.number % 2 else json_reply({}, 500))
@@ -142,11 +147,13 @@ def test_failures_stay_in_the_count_and_push_percentiles_to_the_unknown(tmp_path
     assert latency["n"] == 80 and latency["p95"] is None
 
 
+@pytest.mark.slow
 def test_goodput_without_an_slo_is_unknown_rather_than_zero(tmp_path):
     found, _ = loaded(tmp_path, answers(chat_stream(["a"])), options(n=8))
     assert found["metrics"]["goodput_per_s"]["mean"] is None
 
 
+@pytest.mark.slow
 def test_tokens_are_unknown_where_the_server_does_not_count(tmp_path):
     script = answers(chat_stream(["a", "b"], with_usage=False))
     found, _ = loaded(tmp_path, script, options(n=8))
@@ -159,11 +166,13 @@ def test_an_slo_on_an_unknown_metric_is_an_error(tmp_path):
         load("http://127.0.0.1:9/v1", tmp_path / "r", options(slo={"speed": 1.0}))
 
 
+@pytest.mark.slow
 def test_one_arm_is_not_cut_into_blocks(tmp_path):
     _, found = loaded(tmp_path, answers(chat_stream(["a"])), options(n=60))
     assert set(found.run.requests.number("block").values) == {1.0}
 
 
+@pytest.mark.slow
 def test_a_field_that_the_engine_refuses_is_left_out(tmp_path):
     def fussy(seen):
         if "return_spec_tokens_details" in seen.json:
@@ -183,6 +192,7 @@ def test_a_field_that_the_engine_refuses_is_left_out(tmp_path):
     assert sum("return_spec_tokens_details" in body for body in asked) == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_too_often_stops_and_keeps_what_it_has(tmp_path):
     script = answers(json_reply({"error": "key expired"}, 401))
     given = options(n=400, levels=(1,), max_failure_share=0.1)
@@ -211,6 +221,7 @@ def test_a_key_that_expires_in_the_middle_is_counted_and_the_run_goes_on(tmp_pat
     assert words == {"status 401: key expired"}
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_away_for_a_while_does_not_end_the_run(tmp_path):
     asked = itertools.count(1)
 
@@ -224,6 +235,7 @@ def test_an_engine_that_is_away_for_a_while_does_not_end_the_run(tmp_path):
     assert found["outcomes"] == {"completed": 50, "http_error": 10}
 
 
+@pytest.mark.slow
 def test_a_resumed_load_sends_what_is_missing_and_nothing_else(tmp_path):
     countdown = itertools.count(-30)
 
@@ -248,6 +260,7 @@ def test_a_resumed_load_sends_what_is_missing_and_nothing_else(tmp_path):
 # -- the page --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone_and_shows_what_was_measured(tmp_path):
     given = options(n=100, slo={"time_to_first_token_s": 30.0})
     _, found = loaded(tmp_path, answers(chat_stream(["a", "b"])), given)
@@ -277,6 +290,7 @@ def test_what_a_server_says_is_shown_and_not_run(tmp_path):
     assert "<script>m" not in page and "&lt;script&gt;m" in page
 
 
+@pytest.mark.slow
 def test_an_invalid_run_says_so_on_top(tmp_path):
     script = answers(chat_stream(["a"]))
     _, found = loaded(tmp_path, script, options(n=30))
@@ -292,6 +306,7 @@ def test_an_invalid_run_says_so_on_top(tmp_path):
 # -- several ways to send --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_trace_brings_its_own_lengths(tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text(
@@ -316,6 +331,7 @@ def test_a_trace_brings_its_own_lengths(tmp_path):
     assert lengths == [(12, 7), (40, 3)]
 
 
+@pytest.mark.slow
 def test_a_conversation_is_sent_turn_by_turn(tmp_path):
     cases = tmp_path / "cases.jsonl"
     rows = [
@@ -345,6 +361,7 @@ def test_a_conversation_is_sent_turn_by_turn(tmp_path):
     assert asked == ["a0", "a1", "a2", "b0", "b1", "b2"]
 
 
+@pytest.mark.slow
 def test_a_prepared_plan_is_sent_by_workers_and_collected(tmp_path):
     path = tmp_path / "run"
     with serving_in_thread(answers(chat_stream(["a"]))) as server:
@@ -366,6 +383,7 @@ def carry_out_both(path):
     one.join()
 
 
+@pytest.mark.slow
 def test_a_worker_that_wrote_nothing_makes_the_run_invalid(tmp_path):
     path = tmp_path / "run"
     with serving_in_thread(answers(chat_stream(["a"]))) as server:
@@ -376,6 +394,7 @@ def test_a_worker_that_wrote_nothing_makes_the_run_invalid(tmp_path):
     assert any("shard_1_alive" in reason for reason in found["client"]["reasons"])
 
 
+@pytest.mark.slow
 def test_an_interrupt_shows_what_had_finished(tmp_path):
     countdown = itertools.count(-30)
 
@@ -398,6 +417,7 @@ def test_the_course_of_requests_under_way_is_counted():
     assert len(many) == MOST_POINTS
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_streams_nothing_for_ever_does_not_hold_the_run(tmp_path):
     forever = [*stream_head(), *([0.01, chunk(b": wait\n\n")] * 100_000)]
     given = options(n=2, timeout_s=0.05)

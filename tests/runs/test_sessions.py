@@ -195,6 +195,7 @@ def test_a_turn_that_fails_does_not_end_the_session(tmp_path):
     assert len(rows) == len(server.seen) == 3
 
 
+@pytest.mark.slow
 def test_streams_begin_over_the_ramp(tmp_path):
     plan = a_plan(
         some_cases(12), arms=("baseline",), concurrency=(3,), ramp_s=0.03, requests=12
