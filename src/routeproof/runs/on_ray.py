@@ -146,8 +146,9 @@ async def conduct_on_ray(
     send = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(_send)
     done = ray.put(frozenset(stored))
     tasks = [send.remote(actor, (i, shards), job, secrets, done) for i in range(shards)]
+    failed = 0
     try:
-        await _follow(ray, actor, tasks, folder)
+        failed = await _follow(ray, actor, tasks, folder)
     finally:
         for task in tasks:
             ray.cancel(task, force=False)
@@ -164,7 +165,7 @@ async def conduct_on_ray(
     return Conducted(
         sent=len(sent),
         skipped=len(stored),
-        failed=0,
+        failed=failed,
         seconds=time.monotonic() - began_s,
     )
 
@@ -184,8 +185,13 @@ def _connected(address: str) -> Any:
     return ray
 
 
-async def _follow(ray: Any, actor: Any, tasks: list[Any], folder: RunFolder) -> None:
-    """Store parts as they come; say which shards are gone; until all have ended."""
+async def _follow(ray: Any, actor: Any, tasks: list[Any], folder: RunFolder) -> int:
+    """Store parts as they come; say which shards are gone; until all have ended.
+
+    Returns:
+        How many requests failed, of the shards that ended well.
+    """
+    failed = 0
     numbers = {task: index for index, task in enumerate(tasks)}
     waiting = list(tasks)
     while waiting:
@@ -195,11 +201,12 @@ async def _follow(ray: Any, actor: Any, tasks: list[Any], folder: RunFolder) -> 
         for task in ended:
             words = None
             try:
-                await task
+                failed += await task
             except ray.exceptions.RayError as error:
                 words = str(error).strip().splitlines()[-1][:200]
             await actor.leave.remote(numbers[task], words)
         await _store(actor, folder)
+    return failed
 
 
 async def _store(actor: Any, folder: RunFolder) -> None:
@@ -224,7 +231,7 @@ def _send(
     secrets: Mapping[str, str],
     done: frozenset[str],
 ) -> int:
-    """The task: send one share; returns how many requests."""
+    """The task: send one share; returns how many requests failed."""
     import uvloop
 
     index, count = shard
@@ -241,4 +248,4 @@ def _send(
         folder.send(folder.shard_path(index))
         for path in sorted((folder.path / "telemetry").iterdir()):
             folder.send(path)
-        return result.sent
+        return result.failed
