@@ -77,3 +77,17 @@ def test_details_of_a_request_are_what_the_engine_did(dialect):
     assert details.accepted == tally.accepted
     assert details.drafted == tally.drafted
     assert details.spec_passes in (tally.spec_passes, None)
+
+
+def test_tensorrt_tells_of_each_request_once():
+    venue, exchanges = finished("tensorrt_llm", n=3, stream=False)
+    entries = json.loads(venue.page("/perf_metrics"))
+    tally = venue.engine.tally
+    found = [adapter("tensorrt-llm").details(entry) for entry in entries]
+    assert len(found) == 3
+    assert sum(each.accepted for each in found) == tally.accepted
+    assert sum(each.drafted for each in found) == tally.drafted
+    for each, exchange in zip(found, exchanges, strict=True):
+        whole_s = each.queue_s + each.prefill_s + each.decode_s
+        assert whole_s == pytest.approx(exchange.end_s - exchange.sent_s, abs=0.001)
+    assert json.loads(venue.page("/perf_metrics")) == []

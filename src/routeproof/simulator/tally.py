@@ -1,6 +1,6 @@
 """The engine's own counters, from which every metrics page is written."""
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from routeproof.simulator.sequence import Sequence
@@ -25,6 +25,7 @@ class Tally:
     accepted_at: list[int] = field(default_factory=list)
     drafted_at: list[int] = field(default_factory=list)
     verify_calls_finished: int = 0
+    recent: deque[Sequence] = field(default_factory=lambda: deque(maxlen=1000))
     finished_by_reason: Counter[str] = field(default_factory=Counter)
     queue_s: float = 0.0
     prefill_s: float = 0.0
@@ -47,7 +48,8 @@ class Tally:
                 self.accepted_at[position] += 1
 
     def finish(self, sequence: Sequence) -> None:
-        """Count the end of a sequence that ended well."""
+        """Count the end of a sequence that ended well, and remember the last ones."""
+        self.recent.append(sequence)
         self.finished += 1
         reason = sequence.source.finish if sequence.source else "error"
         self.finished_by_reason["stop" if reason == "tool_calls" else reason] += 1

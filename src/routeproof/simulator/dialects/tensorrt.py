@@ -86,6 +86,33 @@ def _speculation(engine: Engine, labels: dict[str, str]) -> list[exposition.Seri
     return series
 
 
+def _perf_metrics(engine: Engine, now_s: float) -> tuple[str, bytes]:
+    """Requests that ended since the page was last read; reading empties it."""
+    recent = engine.tally.recent
+    ended = [recent.popleft() for _ in range(len(recent))]
+    return as_json([_perf_record(engine, s) for s in ended])
+
+
+def _perf_record(engine: Engine, s: Answering) -> dict[str, Any]:
+    hidden = engine.defects.engine.hidden_queue
+    times = {
+        "arrival_time": s.scheduled_s if hidden else s.arrived_s,
+        "first_scheduled_time": s.scheduled_s,
+        "first_token_time": s.first_s,
+        "last_token_time": s.end_s,
+    }
+    record: dict[str, Any] = {"timing_metrics": times}
+    if s.drafted and not engine.defects.report.per_request_missing:
+        accepted = reported(engine, s.accepted)
+        drafted = drafted_as_reported(engine, s.drafted)
+        record["speculative_decoding"] = {
+            "acceptance_rate": accepted / drafted,
+            "total_accepted_draft_tokens": accepted,
+            "total_draft_tokens": drafted,
+        }
+    return {"request_id": s.serial, "perf_metrics": record}
+
+
 TENSORRT = Dialect(
     name="tensorrt_llm",
     version=VERSION,
@@ -98,6 +125,7 @@ TENSORRT = Dialect(
         ),
         "/server_info": lambda engine, now_s: as_json({"disaggregated_params": {}}),
         "/metrics": lambda engine, now_s: as_json([]),
+        "/perf_metrics": _perf_metrics,
         "/prometheus/metrics": _prometheus,
     },
 )
