@@ -196,7 +196,7 @@ def table(orders: int, paths: int) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|---|"
     for row in played(orders):
         yield (
-            f"| {row.route} | {row.loss * 100:+.1f} points | {row.cases:.0f} "
+            f"| {row.route} | {row.loss * 100 + 0.0:+.1f} points | {row.cases:.0f} "
             f"| {row.share:.0%} | {row.certified:.0%} | {row.harmed:.0%} "
             f"| {row.fixed} |"
         )
