@@ -190,7 +190,7 @@ def table(orders: int, paths: int) -> Iterator[str]:
     )
     yield ""
     yield (
-        "| route | loss over all cases | cases sent | share of the fixed plan | "
+        "| route | loss over all cases | cases sent | share of all cases | "
         "certified | harmed | all cases say |"
     )
     yield "|---|---:|---:|---:|---:|---:|---|"
