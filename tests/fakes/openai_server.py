@@ -99,6 +99,9 @@ async def serving(script, *, ssl=None, unix_socket=None):
         yield server
     finally:
         listener.close()
+        # A connection that was just accepted becomes a task in the next turns.
+        for _ in range(5):
+            await asyncio.sleep(0)
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
