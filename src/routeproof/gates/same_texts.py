@@ -148,7 +148,7 @@ def _difference(
     if p > doubts:
         tail = f"; {power}" if power else ""
         return Status.PASSED, f"no difference found, which proves none{tail}"
-    if floor is not None and floor <= doubts:
+    if floor is not None and floor <= accuses:
         return Status.INCONCLUSIVE, "differs, and so does the baseline from itself"
     if p > accuses:
         return Status.INCONCLUSIVE, "may differ: more trials decide"

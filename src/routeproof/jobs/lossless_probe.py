@@ -79,7 +79,8 @@ PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
 FAULT_ALONE = frozenset({"seed", "max_tokens", "min_tokens", "stop", "logit_bias"})
 """Of these the baseline is asked twice: what it breaks itself is no new failure."""
 
-CHOICES = ({**_HOT, "n": 4}, {**_HOT, "n": 4})
+CHOICES = ({**_HOT, "n": 2},) * 4
+"""Two choices a request: engines take no more than they have slots."""
 AT_ONCE = 4
 
 Asking = Callable[[tuple[dict[str, str], ...], Mapping[str, Any]], Awaitable[Answered]]
