@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 VLLM := .vllm-proof
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help demo test quick check env engine lock zoo bench bench-relay bench-peers docs reference wheel-walk third-party clean
+.PHONY: help demo test quick check env engine lock zoo fuzz bench bench-relay bench-peers docs reference wheel-walk third-party clean
 
 help:           ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -45,6 +45,9 @@ engine: $(READY) ## fetch llama-server and the demo's model into the cache
 
 zoo: $(READY)   ## the fault zoo: what the gates see, written to docs/zoo.md
 	$(BIN)/python tests/zoo/score.py
+
+fuzz: $(READY)  ## damaged HTTP for the relay's parsers, ten minutes
+	$(BIN)/python tests/canary_fuzz.py 600
 
 bench: $(READY) ## the load client against true times, side by side with plain clients
 	$(BIN)/python benchmarks/client.py

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from canary_fuzz import fuzz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -237,3 +238,8 @@ def test_the_observer_reads_any_framing_in_any_split(end, data):
         copy.piece(piece, 0.0)
     copy.end("completed")
     assert copy.record(adapter("openai"), 0.0).answer.text == "xx"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_http_crashes_neither_side(seed):
+    assert asyncio.run(fuzz(seed, times=150)) == 150
