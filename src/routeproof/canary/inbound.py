@@ -6,7 +6,6 @@ long, bytes that are no HTTP. Requests sent ahead wait until their turn.
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NamedTuple, Protocol, cast
 
@@ -14,7 +13,9 @@ import httptools
 import msgspec
 
 from routeproof.canary.connection import Headers
-from routeproof.canary.request import Request
+from routeproof.canary.request import Limits, Request, origin_form
+
+__all__ = ["Inbound", "Limits", "Listening", "Serves"]
 
 LINGER_S = 2.0
 """How long a refused client may still send before the connection is dropped."""
@@ -24,24 +25,6 @@ AHEAD_MAX = 4
 
 _REASONS = {s.value: s.phrase.encode() for s in HTTPStatus}
 _BODILESS = (204, 304)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a client may ask of the relay.
-
-    Attributes:
-        body_bytes: Longest request body.
-        header_bytes: Longest head.
-        receive_s: For a head and for a body, each, from its first byte (of the first
-            head on a connection: from the connection).
-        idle_s: Between two requests.
-    """
-
-    body_bytes: int = 64 * 1024 * 1024
-    header_bytes: int = 32 * 1024
-    receive_s: float = 60.0
-    idle_s: float = 75.0
 
 
 class Listening(Protocol):
@@ -209,7 +192,7 @@ class Inbound(asyncio.Protocol):
         """The request is whole."""
         if self._refusal is not None:
             return
-        target = _origin_form(self._url)
+        target = origin_form(self._url)
         method = self.parser.get_method().decode("latin-1")
         if target is None or method == "CONNECT":
             self._refuse(400, "the request names no path of this server")
@@ -407,17 +390,3 @@ class Inbound(asyncio.Protocol):
     def _close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-
-
-def _origin_form(url: bytes) -> bytes | None:
-    """Path and query of a target; of an absolute one, what follows its host."""
-    if url.startswith(b"/"):
-        return url
-    try:
-        parts = httptools.parse_url(url)
-    except httptools.HttpParserInvalidURLError:
-        return None
-    if parts.schema not in (b"http", b"https") or not parts.host:
-        return None
-    query = b"?" + parts.query if parts.query else b""
-    return (parts.path or b"/") + query
