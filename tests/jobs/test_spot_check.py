@@ -1,4 +1,4 @@
-"""A smaller sample where a change claims to lose nothing, all cases where it does not."""
+"""A smaller sample where a change claims to lose nothing; else all cases."""
 
 import msgspec
 import pytest

@@ -22,8 +22,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ``spec_passes_total``, ``drafted_total``, ``accepted_total``,
     ``decode_tokens_total``, ``drafted_at_position_total:<i>``,
     ``accepted_at_position_total:<i>`` (``i`` from 0), ``cached_tokens_total``,
-    ``acceptance_length_gauge``, ``process_start_s``, ``memory_bytes``, ``errors_total``,
-    ``grammar_aborted_total``, ``grammar_timeout_total``.
+    ``acceptance_length_gauge``, ``process_start_s``, ``memory_bytes``,
+    ``errors_total``, ``grammar_aborted_total``, ``grammar_timeout_total``.
 
     Attributes:
         values: Over all replicas: counters are summed, ``kv_used_share`` is the
