@@ -14,6 +14,7 @@ from routeproof.engines.http import fetch
 from routeproof.engines.launch import launch
 from routeproof.engines.probe import metrics_page, probe
 from routeproof.engines.windows import window
+from routeproof.jobs.monitor import Monitor, MonitorOptions
 from routeproof.metrics.acceptance import AcceptanceCounts, derive
 from routeproof.metrics.acceptance_checks import identities, same_sums
 from routeproof.metrics.acceptance_profile import profile
@@ -104,3 +105,57 @@ async def served(spec: LaunchSpec, fill: dict[str, str], log: Path):
     details = [chosen.details(body) for body in bodies]
     tokens = [body["usage"]["completion_tokens"] for body in bodies]
     return details, tokens, window([before, after]).deltas, said
+
+
+def test_the_monitor_watches_a_real_engine_through_its_end(tmp_path):
+    files = fetch_embedded()
+    spec = LaunchSpec(
+        command=(
+            *(str(files.server), "-m", "{model}", "-a", "m", "--port", "{port}"),
+            *("-np", "2", "-c", "4096", "-t", "2", "--device", "none"),
+            *("--metrics", "--props", "--slots", *SELF),
+        )
+    )
+    ticks = asyncio.run(watched(spec, str(files.model), tmp_path / "engine.log"))
+    first, window_, gone = ticks
+    assert (first.engine, first.up, first.numbers) == ("llama.cpp", True, {})
+    numbers = window_.numbers
+    assert numbers["rejection_rate"] == pytest.approx(0.1, abs=0.1)
+    assert 2.0 < numbers["acceptance_length"] <= 5.0
+    assert numbers["output_tokens_per_s"] > 0
+    # It does not count requests, and has no histograms.
+    assert numbers["verify_passes_per_request"] is None
+    assert numbers["request_latency_p95_s"] is None
+    assert (gone.up, gone.numbers) == (False, {})
+    assert [event.kind for event in gone.events] == ["outage"]
+
+
+async def watched(spec: LaunchSpec, model: str, log: Path):
+    found = []
+    async with launch(
+        spec, name="candidate", log_path=log, fill={"model": model}
+    ) as up:
+        endpoint = Endpoint(up.endpoint_url)
+
+        async def traffic(_: float) -> None:
+            if not up.ended.done():
+                body = {"model": "m", "max_tokens": 32, "temperature": 0}
+                message = {"role": "user", "content": "Count from 1 to 20."}
+                await fetch(
+                    endpoint,
+                    endpoint.api("chat/completions"),
+                    body={**body, "messages": [message]},
+                    deadline_s=120.0,
+                )
+
+        monitor = Monitor(endpoint, MonitorOptions(looks=3), pause=traffic)
+        ticks = monitor.ticks()
+        found.append(await anext(ticks))
+        found.append(await anext(ticks))
+        monitor.pause = gone
+    found.append(await anext(ticks))
+    return found
+
+
+async def gone(_: float) -> None:
+    """Nothing flows any more."""

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from route_specs import a_route, launched, speculation
 
+from routeproof.engines.template_options import impossible, with_options
 from routeproof.engines.templates import TEMPLATES, launch_for, with_draft_tokens
 from routeproof.errors import ConfigError
-from routeproof.proof.route import EngineSpec, RouteSpec
+from routeproof.proof.route import EngineSpec, LaunchSpec, RouteSpec
 from routeproof.routes.fields import same
 from routeproof.routes.inventory import declared_fields
 
@@ -98,3 +99,53 @@ def test_a_command_without_a_draft_length_is_refused(engine, words, says):
 
 def test_every_engine_with_an_own_adapter_has_a_template():
     assert set(TEMPLATES) == {"vllm", "sglang", "llama.cpp", "tensorrt-llm"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "words", "options", "wanted"),
+    [
+        (
+            "sglang",
+            ("serve", "--speculative-algorithm", "EAGLE3"),
+            {"num_steps": "3", "eagle_topk": "2"},
+            ("--speculative-num-steps", "3", "--speculative-eagle-topk", "2"),
+        ),
+        (
+            "llama.cpp",
+            ("llama-server", "--spec-ngram-simple-size-n=4"),
+            {"ngram_simple_size_n": "3"},
+            ("--spec-ngram-simple-size-n=3",),
+        ),
+        (
+            "vllm",
+            ("vllm", "--speculative-config", '{"method": "ngram"}'),
+            {"prompt_lookup_max": "3"},
+            ('{"method": "ngram", "prompt_lookup_max": 3}',),
+        ),
+    ],
+)
+def test_options_are_set_where_each_engine_keeps_them(engine, words, options, wanted):
+    found = with_options(LaunchSpec(command=words), engine, options).command
+    assert found[-len(wanted) :] == wanted
+    again = with_options(LaunchSpec(command=found), engine, options).command
+    assert again == found
+
+
+@pytest.mark.parametrize(
+    ("engine", "words", "says"),
+    [
+        ("vllm", ("vllm", "serve"), "does not speculate"),
+        ("vllm", ("vllm", "--speculative-config", "{"), "not JSON"),
+        ("tensorrt-llm", ("trtllm-serve",), "not in its launch command"),
+    ],
+)
+def test_a_command_without_options_is_refused(engine, words, says):
+    with pytest.raises(ConfigError, match=says):
+        with_options(LaunchSpec(command=words), engine, {"a": "1"})
+
+
+def test_a_tree_of_sglang_that_is_too_small_is_not_launched():
+    assert impossible("sglang", 7, {"num_steps": "3", "eagle_topk": "2"})
+    assert impossible("sglang", 6, {"num_steps": "3", "eagle_topk": "2"}) is None
+    assert impossible("vllm", 7, {"num_steps": "3"}) is None
+    assert impossible("sglang", 7, {}) is None

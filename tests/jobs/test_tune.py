@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routeproof.cli.tune import numbers
+from routeproof.cli.tune import numbers, varied
 from routeproof.errors import ConfigError
 from routeproof.jobs.demo import DemoSize, demo_proof
-from routeproof.jobs.tune import Point, tune
+from routeproof.jobs.tune import Point, Setting, Size, settings, tune
 from routeproof.jobs.tune_choice import choose, is_hopeless
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
@@ -117,8 +117,36 @@ def test_a_candidate_that_does_not_speculate_cannot_be_tuned(tmp_path):
         tune(path, tmp_path / "out", draft_tokens=(1,), concurrency=(1,))
 
 
+def test_options_are_combined_with_every_draft_length():
+    found = list(settings((3, 5), {"num_steps": ("2", "3"), "eagle_topk": ("1",)}))
+    assert [s.name() for s in found] == [
+        "k3-num_steps2-eagle_topk1",
+        "k5-num_steps2-eagle_topk1",
+        "k3-num_steps3-eagle_topk1",
+        "k5-num_steps3-eagle_topk1",
+    ]
+    assert [s.name() for s in settings((1, 2))] == ["k1", "k2"]
+    assert found[0].words() == "num_steps=2 eagle_topk=1"
+
+
+def test_options_are_written_as_people_write_them():
+    assert varied(("num-steps=2,3", "x=a")) == {"num_steps": ("2", "3"), "x": ("a",)}
+    for text in ("num_steps", "=1", "a=", "a=1,,2"):
+        with pytest.raises(ConfigError, match="varies nothing"):
+            varied((text,))
+
+
+def test_the_pick_says_its_options_and_hopes_are_kept_apart():
+    rows = [a_row(2, 1.2, options="n=2"), a_row(2, 1.5, options="n=3")]
+    (pick,) = choose(rows)
+    assert (pick.draft_tokens, pick.options) == (2, "n=3")
+    falling = [a_row(k, g, options="n=2") for k, g in ((1, 1.5), (2, 1.2), (3, 1.1))]
+    assert is_hopeless(falling, "n=2")
+    assert is_hopeless(falling, "n=3") is None and is_hopeless(falling) is None
+
+
 def test_every_load_has_the_blocks_that_an_interval_needs():
-    load = Point(4, (1, 4, 16), 12, 20.0).load(LoadSpec(block_size=8))
+    load = Point(Setting(4), (1, 4, 16), Size()).load(LoadSpec(block_size=8))
     assert load.latency.requests // load.block_size >= 4
     assert load.latency.concurrency == (1,)
     assert load.sweep.concurrency == (4, 16)
@@ -130,7 +158,7 @@ def test_every_load_has_the_blocks_that_an_interval_needs():
         if stage.phase in ("latency", "sweep"):
             blocks = [b for b in stage.blocks if b.arm == "candidate"]
             assert len(blocks) >= 4, (stage.phase, stage.level)
-    only = Point(4, (4,), 12, 20.0).load(LoadSpec())
+    only = Point(Setting(4), (4,), Size()).load(LoadSpec())
     assert only.latency is None and only.sweep.concurrency == (4,)
 
 
@@ -140,7 +168,7 @@ def test_a_real_grid_ends_with_a_record_and_does_not_run_twice(tmp_path):
     path = tmp_path / "ngram.yaml"
     size = DemoSize(cases=9, required_per_class=1)
     path.write_text(demo_proof("ngram", path, size=size))
-    given = {"draft_tokens": (2, 8), "concurrency": (1,), "cases": 9}
+    given = {"draft_tokens": (2, 8), "concurrency": (1,), "size": Size(9)}
     found = tune(path, tmp_path / "out", **given)
     assert [row["draft_tokens"] for row in found.rows] == [2, 8]
     assert all(row["equal_share"] is not None for row in found.rows)

@@ -16,6 +16,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         draft_tokens: ``None``: no point has a proven gain, leave speculation off.
+        options: Further options of the pick, where the search varied any.
         by: What it was picked on.
     """
 
@@ -23,6 +24,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     draft_tokens: int | None
     by: str
     why: str
+    options: str | None = None
 
 
 def choose(rows: Sequence[Row]) -> tuple[Chosen, ...]:
@@ -63,18 +65,20 @@ def _choose(load: object, rows: Sequence[Row]) -> Chosen:
     return Chosen(
         concurrency=concurrency,
         draft_tokens=length,
+        options=str(best_row["options"]) if best_row.get("options") else None,
         by=by,
         why=f"{_number(best_row, 'gain'):.2f}x "
         f"[{_number(best_row, 'gain_low'):.2f}, {_number(best_row, 'gain_high'):.2f}]",
     )
 
 
-def is_hopeless(rows: Sequence[Row]) -> str | None:
-    """Why further draft lengths need not be run, or ``None``.
+def is_hopeless(rows: Sequence[Row], options: str | None = None) -> str | None:
+    """Why further draft lengths need not be run with these options, or ``None``.
 
     The last two lengths each lie, at every load, surely below the best one: the upper
     limit of their gain under the lower limit of the best gain.
     """
+    rows = [row for row in rows if row.get("options") == options]
     lengths = list(dict.fromkeys(row["draft_tokens"] for row in rows))
     if len(lengths) <= WORSE_IN_A_ROW:
         return None

@@ -242,7 +242,8 @@ def tune_grid(rows: Sequence[Row]) -> Figure | None:
 
 
 def _load(row: Row, across: str | None) -> str:
-    return "" if across is None else str(row.get(across))
+    load = "" if across is None else str(row.get(across))
+    return f"{load}, {row['options']}" if row.get("options") else load
 
 
 def _tooltips(rows: Sequence[Row]) -> list[Any]:
