@@ -214,3 +214,27 @@ def test_an_engine_that_does_not_tokenize_is_unknown(page):
             return await tokenize(Endpoint(served.url), "vllm", "m", "text")
 
     assert asyncio.run(run()) is None
+
+
+def test_a_feature_that_ends_the_engine_is_named():
+    dead = []
+
+    def mortal(body: dict) -> Page:
+        if "top_k" in body or dead:
+            dead.append(body)
+            return Page('{"error": {"message": "EngineCore is gone"}}', status=500)
+        return obliging(body)
+
+    with pytest.raises(ConfigError, match="since it was asked for `top_k`") as found:
+        tried(mortal, parallel=1)
+    assert "EngineCore is gone" in found.value.message
+    assert "ends this engine" in found.value.hint
+
+
+def test_a_feature_that_fails_alone_is_no_end():
+    def picky(body: dict) -> Page:
+        if "top_k" in body:
+            return Page('{"error": {"message": "oops"}}', status=500)
+        return obliging(body)
+
+    assert tried(picky)["top_k"].state == "failed"

@@ -6,7 +6,7 @@ or look away. Only fields that both arms of a comparison accept are sent to eith
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -113,7 +113,8 @@ async def probe_capabilities(
     combinations that a workload sends (`parameters.parameter_sets`).
 
     Raises:
-        ConfigError: Even a plain request fails.
+        ConfigError: Even a plain request fails, or none is answered any more once
+            the features were tried: one of them has ended the engine.
     """
     wanted = dict(FEATURES)
     wanted |= {f"field:{name}": {name: value} for name, value in (extra or {}).items()}
@@ -127,13 +128,33 @@ async def probe_capabilities(
             hint="send it one by hand, and look into the log of the engine",
         )
     gate = asyncio.Semaphore(parallel)
+    failed: list[str] = []
 
     async def one(name: str) -> tuple[str, Capability]:
         async with gate:
-            return name, await _try(endpoint, model, wanted[name], name, deadline_s)
+            found = await _try(endpoint, model, wanted[name], name, deadline_s)
+        if found.state == "failed":
+            failed.append(name)
+        return name, found
 
     found = dict(await asyncio.gather(*(one(name) for name in wanted)))
+    if failed:
+        again = await _try(endpoint, model, {}, "plain", deadline_s)
+        if again.state == "failed":
+            raise _ended_by(endpoint, failed[:parallel], again.note)
     return {"plain": plain, **found}
+
+
+def _ended_by(
+    endpoint: Endpoint, first: Sequence[str], note: str | None
+) -> ConfigError:
+    """The first requests to fail are named: the last of them may only have waited."""
+    return ConfigError(
+        f"{endpoint.url} answers no plain request any more since it was asked for "
+        f"{' or '.join(f'`{name}`' for name in first)}: {note}",
+        hint="one such request ends this engine; look into its log, and do not put it "
+        "before traffic that may send one",
+    )
 
 
 async def accepted_fields(
