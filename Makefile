@@ -6,7 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 VLLM := .vllm-proof
-WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+# Most tests wait for sockets. Two engines at a time starve each other.
+WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 1))))
+
+define tested
+$(BIN)/pytest $(1) || \
+  { echo "what failed beside other tests is tried once more alone:"; \
+    $(BIN)/pytest $(1) -n 0 --last-failed --last-failed-no-failures none; }
+endef
 
 .PHONY: help demo test quick check env engine lock zoo fuzz bench bench-relay bench-peers docs reference wheel-walk third-party clean
 
@@ -17,9 +24,8 @@ demo: $(READY)  ## qualify a real speculative route of a real engine on this CPU
 	$(BIN)/routeproof demo
 
 test: $(READY) engine  ## the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup || \
-	  { echo "what failed beside other tests is tried once more alone:"; \
-	    $(BIN)/pytest --last-failed --last-failed-no-failures none; }
+	$(call tested,-n $(WORKERS) -m "not engine and not alone")
+	$(call tested,-n 0 -m "engine or alone")
 
 quick: $(READY) ## the tests that take no time
 	$(BIN)/pytest -n $(WORKERS) -m "not slow and not engine and not browser"

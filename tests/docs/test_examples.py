@@ -8,7 +8,7 @@ import pytest
 import yaml
 from doc_blocks import EXAMPLES, ROOT, blocks, run_in_shell
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("examples")]
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BUSY = "the client was the bottleneck"
 """What a run on a machine with other work says; it gives no verdict then."""
