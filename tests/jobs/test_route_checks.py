@@ -42,7 +42,9 @@ def engine(*, speculates: bool, shift: int = 0) -> dict:
     }
 
 
-def checked(candidate: dict, lock_path=None, **route) -> RouteChecks:
+def checked(
+    candidate: dict, lock_path=None, *, has_features=True, **route
+) -> RouteChecks:
     async def run() -> RouteChecks:
         async with serving(engine(speculates=False)) as a, serving(candidate) as b:
             proof = Proof(
@@ -52,7 +54,11 @@ def checked(candidate: dict, lock_path=None, **route) -> RouteChecks:
             async with stand_up(proof, logs=Path()) as routes:
                 assert routes.candidate.model == "m"
                 return await check_routes(
-                    routes, CASES, SamplingSpec(), lock_path=lock_path
+                    routes,
+                    CASES,
+                    SamplingSpec(),
+                    lock_path=lock_path,
+                    has_features=has_features,
                 )
 
     return asyncio.run(run())
@@ -64,6 +70,18 @@ def test_fields_of_the_workload_that_one_route_refuses_are_unfair():
     assert list(found.unfair_cases()) == ["params:min_p+temperature"]
     assert "not supported with speculation" in found.refused["min_p"]
     assert found.token_differences == ()
+
+
+def test_features_that_the_workload_does_not_use_can_be_left_alone():
+    asked = engine(speculates=False)
+
+    def fragile(body: dict) -> Page:
+        return Page("gone", status=500) if "top_k" in body else chat(body)
+
+    chat = asked["/v1/chat/completions"]
+    found = checked({**asked, "/v1/chat/completions": fragile}, has_features=False)
+    assert (found.refused, found.fallback) == ({}, None), "unknown, not none"
+    assert "params:min_p+temperature" in found.candidate
 
 
 def test_two_equal_routes_have_nothing_between_them():

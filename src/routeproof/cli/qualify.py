@@ -40,7 +40,8 @@ from routeproof.cli.report_options import REQUIRE
 @click.option(
     "--no-probes",
     is_flag=True,
-    help="Leave out the small questions to both routes (some 300 short requests).",
+    help="Ask both routes only what the workload asks: no small questions (some 300), "
+    "no feature it does not use.",
 )
 @click.option(
     "--lock",

@@ -100,14 +100,16 @@ async def probe_capabilities(
     model: str,
     *,
     engine: str = "openai",
+    features: Mapping[str, Mapping[str, Any]] = FEATURES,
     extra: Mapping[str, Any] | None = None,
     more: Mapping[str, Mapping[str, Any]] | None = None,
     deadline_s: float = 60.0,
     parallel: int = 2,
 ) -> dict[str, Capability]:
-    """Try every feature of `FEATURES`, and each of the adapter's ``extra`` fields.
+    """Try every one of ``features``, and each of the adapter's ``extra`` fields.
 
-    About twenty requests of at most four tokens. The names of extra fields are
+    About twenty requests of at most four tokens, of which ``plain`` is always the
+    first. The names of extra fields are
     ``field:<name>``; ``token_ids`` is asked for in the words of ``engine``, and left
     out where it has none. ``more`` are further features by name, such as the
     combinations that a workload sends (`parameters.parameter_sets`).
@@ -116,7 +118,8 @@ async def probe_capabilities(
         ConfigError: Even a plain request fails, or none is answered any more once
             the features were tried: one of them has ended the engine.
     """
-    wanted = dict(FEATURES)
+    wanted = {"plain": FEATURES["plain"]}
+    wanted |= {name: dict(fields) for name, fields in features.items()}
     wanted |= {f"field:{name}": {name: value} for name, value in (extra or {}).items()}
     wanted |= {name: dict(fields) for name, fields in (more or {}).items()}
     if (token_ids := dialect(engine).token_ids) is not None:

@@ -184,8 +184,10 @@ def _fallback(run: Gathered, quality: Quality) -> tuple[str, ...] | None:
     checks = run.manifest.notes.get("route_checks")
     if not isinstance(checks, dict):
         return None
-    refused = (str(name) for name in checks.get("fallback", ()))
-    return tuple(dict.fromkeys((*refused, *broken_features(quality.rows))))
+    tried = checks.get("fallback")
+    refused = () if tried is None else (str(name) for name in tried)
+    found = tuple(dict.fromkeys((*refused, *broken_features(quality.rows))))
+    return None if tried is None and not found else found
 
 
 def _named(run: Gathered, acceptance: Acceptance) -> Acceptance:

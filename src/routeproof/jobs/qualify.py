@@ -204,6 +204,7 @@ class _Run:
             self.cases,
             self.proof.workload.sampling,
             lock_path=None if self.options.is_relocked else self.base / LOCK_NAME,
+            has_features=self.options.has_probes,
         )
         unfair = checks.unfair_cases()
         if unfair:

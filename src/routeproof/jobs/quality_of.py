@@ -127,8 +127,10 @@ def _probe_rows(
     if run.probed is None:
         return ()
     checks = run.manifest.notes.get("route_checks")
-    around = checks.get("fallback", ()) if isinstance(checks, dict) else ()
-    return probe_rows(run.probed, alpha=alpha, is_lossless=is_lossless, around=around)
+    tried = checks.get("fallback") if isinstance(checks, dict) else None
+    return probe_rows(
+        run.probed, alpha=alpha, is_lossless=is_lossless, around=tried or ()
+    )
 
 
 def _siblings(run: Gathered) -> tuple[Row, ...]:

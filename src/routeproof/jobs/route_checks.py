@@ -8,6 +8,7 @@ import msgspec
 
 from routeproof.engines.alignment import Asked, tokenizers_differ
 from routeproof.engines.capabilities import (
+    FEATURES,
     Capability,
     needs_fallback,
     probe_capabilities,
@@ -34,7 +35,8 @@ class RouteChecks(
         refused: Features one route accepts and the other does not, with which and
             why. Those named ``params:...`` are in the workload: its cases would be
             answered by one route only.
-        fallback: Features that must be routed around the candidate in production.
+        fallback: Features that must be routed around the candidate in production;
+            ``None`` when they were not tried.
         token_differences: Probe texts the two tokenize differently; ``None`` when an
             engine cannot be asked.
         lock: How the pair differs from the locked one.
@@ -45,7 +47,7 @@ class RouteChecks(
     baseline: dict[str, Capability] = {}
     candidate: dict[str, Capability] = {}
     refused: dict[str, str] = {}
-    fallback: tuple[str, ...] = ()
+    fallback: tuple[str, ...] | None = None
     token_differences: tuple[TokenDifference, ...] | None = None
     lock: tuple[LockProblem, ...] = ()
     unknown_series: dict[str, tuple[str, ...]] = {}
@@ -65,6 +67,7 @@ async def check_routes(
     sampling: SamplingSpec,
     *,
     lock_path: Path | None = None,
+    has_features: bool = True,
 ) -> RouteChecks:
     """Ask both routes; about 25 requests of four tokens each.
 
@@ -73,6 +76,8 @@ async def check_routes(
         cases: Whose request fields are tried.
         sampling: Sent with each.
         lock_path: The pairing lock, beside the proof file.
+        has_features: Try features too that the workload does not use; an engine may
+            not survive one.
 
     Raises:
         ConfigError: A route does not answer a plain request, or its pair was upgraded
@@ -87,6 +92,7 @@ async def check_routes(
                 standing.endpoint,
                 standing.model,
                 engine=standing.adapter.name,
+                features=FEATURES if has_features else {},
                 extra=standing.adapter.request_fields(),
                 more=sets,
             )
@@ -95,7 +101,7 @@ async def check_routes(
         baseline=found[0],
         candidate=found[1],
         refused=refused_by_one(*found),
-        fallback=needs_fallback(*found),
+        fallback=needs_fallback(*found) if has_features else None,
         token_differences=await tokenizers_differ(
             _asked(routes.baseline), _asked(routes.candidate)
         ),
