@@ -86,6 +86,7 @@ def command(
         reuse_baseline=given["reuse_baseline"],
         is_relocked=lock,
         has_probes=not given["no_probes"],
+        has_features=not given["no_probes"],
     )
     with listening() as listener:
         judgement = qualify(proof, folder, options=options, listener=listener)

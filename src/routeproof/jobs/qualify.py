@@ -204,7 +204,7 @@ class _Run:
             self.cases,
             self.proof.workload.sampling,
             lock_path=None if self.options.is_relocked else self.base / LOCK_NAME,
-            has_features=self.options.has_probes,
+            has_features=self.options.has_features,
         )
         unfair = checks.unfair_cases()
         if unfair:

@@ -49,6 +49,7 @@ class Options:
         is_relocked: The pairing lock is to be written anew, so what it says now does
             not stop the run.
         has_probes: Put the probes of a lossless change to both routes first.
+        has_features: Try features that the workload does not use.
     """
 
     keep_going: bool = False
@@ -59,6 +60,7 @@ class Options:
     reuse_baseline: Path | None = None
     is_relocked: bool = False
     has_probes: bool = True
+    has_features: bool = True
 
 
 def opened(proof_path: Path, out: Path, *, is_resumed: bool) -> RunFolder:

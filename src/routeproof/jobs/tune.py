@@ -266,6 +266,7 @@ def _point(path: Path, folder: Path, listener: Listener) -> Judgement:
         keep_going=True,
         has_control=False,
         has_probes=False,
+        has_features=False,
         resume=(folder / "manifest.json").exists(),
     )
     return qualify(path, folder, options=options, listener=listener)
