@@ -73,6 +73,7 @@ def test_options_of_every_command_are_there(block):
 @pytest.mark.parametrize("block", of("json"), ids=str)
 def test_json_is_json(block):
     lines = block.text.splitlines()
+    assert lines
     try:
         json.loads(block.text)
     except json.JSONDecodeError:

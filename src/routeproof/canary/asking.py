@@ -5,7 +5,6 @@ counted by arm. Prompts are in this queue and nowhere else, and only until they 
 asked about.
 """
 
-import queue
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -19,13 +18,13 @@ from routeproof.canary.shadow_pairs import TastedPair
 from routeproof.canary.signals import Tasting
 from routeproof.canary.taster import Taster
 from routeproof.canary.tee import Copy
+from routeproof.canary.waiting import Waiting
 from routeproof.scorers.judge.preference import AnswerPair, judge_pairs
 from routeproof.scorers.judge.question import Ask
 from routeproof.scorers.score import ScoredAnswer
 from routeproof.workloads.case import Case
 
 BATCH = 8
-_STOP = None
 
 
 @dataclass(slots=True)
@@ -50,11 +49,11 @@ class Asker:
     over_budget: Counter[str] = field(default_factory=Counter, init=False)
     dropped: Counter[str] = field(default_factory=Counter, init=False)
     last_error: str | None = field(default=None, init=False)
-    _queue: "queue.Queue[Exchange | TastedPair | None]" = field(init=False)
+    _waiting: "Waiting[Exchange | TastedPair]" = field(init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._queue = queue.Queue(maxsize=self.waiting_max)
+        self._waiting = Waiting(self.waiting_max)
 
     def offer(self, sample: Sample, copy: Copy) -> None:
         """Take one tasted answer, if the budget and the queue have room."""
@@ -71,9 +70,7 @@ class Asker:
             self._put(pair, pair.live.arm)
 
     def _put(self, item: Exchange | TastedPair, arm: str) -> None:
-        try:
-            self._queue.put_nowait(item)
-        except queue.Full:
+        if not self._waiting.put(item):
             self.dropped[arm] += 1
 
     def start(self) -> None:
@@ -88,42 +85,27 @@ class Asker:
         """Forget what waits and end when the question under way is answered."""
         if self._thread is None:
             return
-        while not self._queue.empty():
-            try:
-                self._queue.get_nowait()
-            except queue.Empty:
-                break
-        self._queue.put(_STOP)
+        self._waiting.forget()
+        self._waiting.end()
         self._thread.join(timeout=5.0)
         self._thread = None
 
     def finish(self) -> None:
         """Ask about everything that waits, then end."""
         if self._thread is not None:
-            self._queue.put(_STOP)
+            self._waiting.end()
             self._thread.join()
             self._thread = None
 
     def _work(self) -> None:
-        while (batch := self._batch()) is not None:
+        is_over = False
+        while not is_over:
+            batch, is_over = self._waiting.batch(BATCH)
             try:
                 self._ask(batch)
                 self.last_error = None
             except Exception as error:  # the border of this thread
                 self.last_error = f"{type(error).__name__} while asking"
-
-    def _batch(self) -> list[Exchange | TastedPair] | None:
-        batch: list[Exchange | TastedPair] = []
-        item = self._queue.get()
-        while item is not _STOP:
-            batch.append(item)
-            if len(batch) >= BATCH or self._queue.empty():
-                return batch
-            item = self._queue.get()
-        if batch:
-            self._queue.put(_STOP)
-            return batch
-        return None
 
     def _ask(self, batch: list[Exchange | TastedPair]) -> None:
         singles = [each for each in batch if isinstance(each, Exchange)]

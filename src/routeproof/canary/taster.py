@@ -6,11 +6,11 @@ scores what was left over. Whatever breaks in here (an answer no scorer expected
 hook, the disk) is counted and makes the evidence stale; the thread lives.
 """
 
-import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic_ns
 
 import msgspec
@@ -30,10 +30,10 @@ from routeproof.canary.signals import SIGNALS, Signal, Tasting, taste, text_of_p
 from routeproof.canary.slices import Percentiles, SliceRow, Slices
 from routeproof.canary.split import LiveArm
 from routeproof.canary.tee import Copy
+from routeproof.canary.waiting import Waiting
 from routeproof.engines.adapter import Adapter
 from routeproof.errors import StoredRunError
 
-_STOP = None
 BATCH = 64
 PAIRING = "shadow"
 """Name under which failing replays are kept count of."""
@@ -82,13 +82,13 @@ class Taster:
     pairs: Counter[str] = field(default_factory=Counter, init=False)
     ledger: Ledger = field(init=False)
     slices: Slices = field(default_factory=Slices, init=False)
-    _queue: "queue.Queue[Copy | CopiedPair | None]" = field(init=False)
+    _waiting: "Waiting[Copy | CopiedPair]" = field(init=False)
     _oldest_ns: int | None = field(default=None, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
-        self._queue = queue.Queue(maxsize=self.queue_size)
+        self._waiting = Waiting(self.queue_size)
         self.ledger = Ledger(lambda name: OPINION if name in OPINIONS else SCORER)
         self.dropped.update(self.spool.dropped())
         self.taken.update(self.dropped)
@@ -99,20 +99,14 @@ class Taster:
         if copy.is_too_large:
             self.dropped[copy.arm] += 1
             return
-        try:
-            self._queue.put_nowait(copy)
-        except queue.Full:
+        if not self._waiting.put(copy):
             self.dropped[copy.arm] += 1
 
     def put_pair(self, pair: CopiedPair) -> bool:
         """Take a live exchange with its replay; false when there is no room."""
         if pair.live.is_too_large or pair.replay.is_too_large:
             return False
-        try:
-            self._queue.put_nowait(pair)
-        except queue.Full:
-            return False
-        return True
+        return self._waiting.put(pair)
 
     def start(self) -> None:
         """Score what a former life left unscored, then what comes."""
@@ -125,30 +119,19 @@ class Taster:
         """Finish what is queued and end the thread."""
         if self._thread is None:
             return
-        self._queue.put(_STOP)
+        self._waiting.end()
         self._thread.join()
         self._thread = None
 
     def _work(self) -> None:
         self._guarded(self._left_over)
-        while (batch := self._batch()) is not None:
-            self._guarded(lambda batch=batch: self._taste_all(batch))  # type: ignore[misc]
-            self._oldest_ns = None
-
-    def _batch(self) -> list[Copy | CopiedPair] | None:
-        """What is queued, at most ``BATCH``; ``None`` when the end is reached."""
-        batch: list[Copy | CopiedPair] = []
-        item = self._queue.get()
-        while item is not _STOP:
-            batch.append(item)
-            self._oldest_ns = self._oldest_ns or _ended_ns(item)
-            if len(batch) >= BATCH or self._queue.empty():
-                return batch
-            item = self._queue.get()
-        if batch:
-            self._queue.put(_STOP)
-            return batch
-        return None
+        is_over = False
+        while not is_over:
+            batch, is_over = self._waiting.batch(BATCH)
+            if batch:
+                self._oldest_ns = _ended_ns(batch[0])
+                self._guarded(partial(self._taste_all, batch))
+                self._oldest_ns = None
 
     def _taste_all(self, batch: list[Copy | CopiedPair]) -> None:
         """Spool first, then score: a restart finds what was not scored."""
@@ -348,8 +331,7 @@ class Taster:
 
     def lag_s(self) -> float:
         """How long the oldest answer that is not scored yet has waited, in seconds."""
-        with self._queue.mutex:
-            first = self._queue.queue[0] if self._queue.queue else None
+        first = self._waiting.first()
         waiting = self._oldest_ns or (None if first is None else _ended_ns(first))
         return 0.0 if not waiting else max(0.0, (self.now_ns() - waiting) / 1e9)
 
@@ -359,7 +341,7 @@ class Taster:
             return "the scorer is not running"
         if self.last_error is not None or self.memory_error is not None:
             return self.last_error or self.memory_error
-        if self._queue.qsize() >= self.queue_size:
+        if self._waiting.is_full():
             return "the scorer does not keep up"
         lag_s = self.lag_s()
         if lag_s > self.lag_max_s:

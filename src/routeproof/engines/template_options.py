@@ -5,14 +5,13 @@ from collections.abc import Mapping
 
 import msgspec
 
+from routeproof.engines.templates import change_config, set_flag
 from routeproof.errors import ConfigError
 from routeproof.proof.route import LaunchSpec
 from routeproof.routes.fields import canonical
 
 PREFIX = {"sglang": "--speculative-", "llama.cpp": "--spec-"}
 """Flags are these and the option's name; vLLM keeps its options in one JSON value."""
-
-CONFIG_FLAGS = ("--speculative-config", "--speculative_config")
 
 
 def with_options(
@@ -31,10 +30,10 @@ def with_options(
     """
     words, name = list(launch.command), canonical("engine.name", engine)
     if name == "vllm":
-        _into_config(words, options)
+        change_config(words, {key: _typed(value) for key, value in options.items()})
     elif name in PREFIX:
         for option, value in options.items():
-            _set(words, f"{PREFIX[name]}{option.replace('_', '-')}", value)
+            set_flag(words, f"{PREFIX[name]}{option.replace('_', '-')}", value)
     else:
         raise ConfigError(
             f"the options of {name} are not in its launch command",
@@ -68,32 +67,6 @@ def impossible(
     )
 
 
-def _into_config(words: list[str], options: Mapping[str, str]) -> None:
-    for index, word in enumerate(words):
-        flag, equals, value = word.partition("=")
-        if flag not in CONFIG_FLAGS:
-            continue
-        text = value if equals else "".join(words[index + 1 : index + 2])
-        try:
-            config = json.loads(text)
-        except ValueError:
-            raise ConfigError(
-                f"the value of {flag} is not JSON", key="launch.command"
-            ) from None
-        config.update({name: _typed(each) for name, each in options.items()})
-        made = json.dumps(config)
-        if equals:
-            words[index] = f"{flag}={made}"
-        else:
-            words[index + 1 : index + 2] = [made]
-        return
-    raise ConfigError(
-        "the launch command does not speculate",
-        key="launch.command",
-        hint="add --speculative-config",
-    )
-
-
 def _typed(text: str) -> int | float | bool | str:
     """A value as JSON has it: numbers and switches are no texts."""
     try:
@@ -101,15 +74,3 @@ def _typed(text: str) -> int | float | bool | str:
     except ValueError:
         return text
     return value if isinstance(value, int | float | bool) else text
-
-
-def _set(words: list[str], flag: str, value: str) -> None:
-    for index, word in enumerate(words):
-        name, equals, _ = word.partition("=")
-        if name == flag:
-            if equals:
-                words[index] = f"{flag}={value}"
-            else:
-                words[index + 1 : index + 2] = [value]
-            return
-    words += [flag, value]

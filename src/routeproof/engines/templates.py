@@ -20,6 +20,9 @@ LLAMA_METHODS = {
     "mtp": "draft-mtp",
     "ngram": "ngram-simple",
 }
+CONFIG_FLAGS = ("--speculative-config", "--speculative_config")
+"""Both spellings in which vLLM takes its speculative configuration."""
+
 SGLANG_METHODS = {"draft_model": "STANDALONE", "mtp": "NEXTN"}
 
 
@@ -181,20 +184,20 @@ def with_draft_tokens(launch: LaunchSpec, engine: str, draft_tokens: int) -> Lau
     words = list(launch.command)
     name = canonical("engine.name", engine)
     if name == "vllm":
-        _rewrite_config(words, draft_tokens)
+        change_config(words, {"num_speculative_tokens": draft_tokens})
     elif name == "sglang":
         method = _value_of(words, "--speculative-algorithm")
         for flag, value in _pairs(
             _sglang_length(canonical("speculation.method", method), draft_tokens)
         ):
-            _replace(words, flag, value)
+            set_flag(words, flag, value)
     elif name == "llama.cpp":
         if "--spec-type" not in words and not {"-md", "--spec-draft-model"} & set(
             words
         ):
             raise _not_speculative()
         flag, value = _llama_length(words, draft_tokens)
-        _replace(words, flag, value)
+        set_flag(words, flag, value)
     else:
         raise ConfigError(
             f"the draft length of {name} is not in its launch command",
@@ -224,7 +227,8 @@ def _value_of(words: Words, flag: str) -> str:
     raise _not_speculative()
 
 
-def _replace(words: Words, flag: str, value: str) -> None:
+def set_flag(words: Words, flag: str, value: str) -> None:
+    """Give a flag another value, in place; one that is not there is added."""
     for index, word in enumerate(words):
         name, equals, _ = word.partition("=")
         if name == flag:
@@ -236,8 +240,13 @@ def _replace(words: Words, flag: str, value: str) -> None:
     words += [flag, value]
 
 
-def _rewrite_config(words: Words, draft_tokens: int) -> None:
-    for flag in ("--speculative-config", "--speculative_config"):
+def change_config(words: Words, changes: Mapping[str, Any]) -> None:
+    """Change entries of vLLM's speculative configuration, in place.
+
+    Raises:
+        ConfigError: The command has none, or one that is not JSON.
+    """
+    for flag in CONFIG_FLAGS:
         try:
             text = _value_of(words, flag)
         except ConfigError:
@@ -248,7 +257,6 @@ def _rewrite_config(words: Words, draft_tokens: int) -> None:
             raise ConfigError(
                 f"the value of {flag} is not JSON", key="launch.command"
             ) from None
-        config["num_speculative_tokens"] = draft_tokens
-        _replace(words, flag, json.dumps(config))
+        set_flag(words, flag, json.dumps({**config, **changes}))
         return
     raise _not_speculative()

@@ -7,6 +7,7 @@ unit (seconds to milliseconds, a share to points or percent).
 import re
 from collections.abc import Callable
 
+from routeproof.gates.facts import Percentile
 from routeproof.gates.result import Check, Status
 from routeproof.stats.interval import Interval
 from routeproof.verdict import Decision
@@ -243,3 +244,22 @@ def told(sentence: str) -> str:
     """
     match = _NAMED.fullmatch(sentence)
     return f"{question(match[1])}: {match[2]}" if match else sentence
+
+
+def percentile(found: Percentile, unit: str) -> str:
+    """A percentile, or why there is none."""
+    if found.is_infinite:
+        return "beyond: too many failed"
+    if found.value is None and found.n_needed is not None:
+        return f"needs {found.n_needed:,} samples"
+    return number(found.value, unit)
+
+
+def percentile_ends(found: Percentile, unit: str) -> str:
+    """Its interval; an end that falls among failures or is unknown is ``..``."""
+    if found.value is None:
+        return ""
+    low, high = (
+        ".." if end is None else number(end, unit) for end in (found.low, found.high)
+    )
+    return f"[{low}, {high}]"

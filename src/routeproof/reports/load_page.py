@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from routeproof.gates.evidence import Speed
-from routeproof.gates.facts import LatencyRow, LoadRow, Percentile, TimeBin
+from routeproof.gates.facts import LatencyRow, LoadRow, TimeBin
 from routeproof.records.manifest import ClientHealth, Threshold
 from routeproof.reports import figures, plain_page
 from routeproof.reports.charts import load_run as charts
@@ -180,8 +180,8 @@ def _percentiles(rows: Sequence[LatencyRow]) -> Table:
                 row.level,
                 row.metric.replace("_", " "),
                 f"p{100 * p.q:g}",
-                _value(p, row.unit),
-                _ends(p, row.unit),
+                figures.percentile(p, row.unit),
+                figures.percentile_ends(p, row.unit),
                 f"{row.n:,}",
                 f"{row.failed:,}",
             )
@@ -190,19 +190,3 @@ def _percentiles(rows: Sequence[LatencyRow]) -> Table:
         ),
         numeric=(False, False, False, True, True, True, True),
     )
-
-
-def _value(percentile: Percentile, unit: str) -> str:
-    if percentile.is_infinite:
-        return "beyond: too many failed"
-    if percentile.value is None and percentile.n_needed is not None:
-        return f"needs {percentile.n_needed:,} samples"
-    return figures.number(percentile.value, unit)
-
-
-def _ends(percentile: Percentile, unit: str) -> str:
-    if percentile.value is None or percentile.low is None:
-        return ""
-    high = percentile.high
-    shown = "without end" if high is None else figures.number(high, unit)
-    return f"{figures.number(percentile.low, unit)} to {shown}"

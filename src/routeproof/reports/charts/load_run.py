@@ -7,7 +7,12 @@ import altair as alt
 
 from routeproof.gates.facts import LatencyRow, Row
 from routeproof.reports import figures
-from routeproof.reports.charts.figure import Figure, drawn, hover, rows_of, unit_scale
+from routeproof.reports.charts.figure import Figure, drawn, hover, rows_of
+from routeproof.reports.charts.latency import (
+    counts_table,
+    ecdf_chart,
+    percentile_chart,
+)
 from routeproof.reports.tables import Table
 
 SHOWN = (
@@ -105,26 +110,7 @@ def under_way(
 
 
 def _ecdf(metric: str, rows: Sequence[LatencyRow]) -> Figure:
-    factor, unit = unit_scale(rows[0].unit, max(row.ecdf[-1][0] for row in rows))
-    points: list[Row] = [
-        {
-            "level": row.level,
-            "value": round(factor * value, 6),
-            "share": round(share, 4),
-        }
-        for row in rows
-        for value, share in row.ecdf
-    ]
-    chart = (
-        alt.Chart(rows_of(points))
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            x=alt.X("value:Q").title(unit),
-            y=alt.Y("share:Q").title(None).axis(format="%", tickCount=5),
-            color=_colour([row.level for row in rows]),
-            tooltip=hover("level:N", "value:Q", alt.Tooltip("share:Q").format(".0%")),
-        )
-    )
+    chart = ecdf_chart(rows, "level", _colour([row.level for row in rows]))
     name = metric.replace("_", " ")
     return Figure(
         key=f"load-ecdf-{metric}",
@@ -132,47 +118,13 @@ def _ecdf(metric: str, rows: Sequence[LatencyRow]) -> Figure:
         says=f"Share of all requests whose {name} was at most the value below. Further "
         "left is faster; a line that ends below 100 % had failures.",
         specification=drawn(chart, height=190),
-        numbers=Table(
-            head=("level", "requests", "failed", "not told", "mean of served"),
-            rows=tuple(
-                (
-                    row.level,
-                    f"{row.n:,}",
-                    f"{row.failed:,}",
-                    f"{row.unknown:,}",
-                    figures.number(row.mean, row.unit),
-                )
-                for row in rows
-            ),
-            numeric=(False, True, True, True, True),
-        ),
+        numbers=counts_table(rows, "level"),
     )
 
 
 def _percentiles(metric: str, rows: Sequence[LatencyRow]) -> Figure:
-    known = [(row, p) for row in rows for p in row.percentiles if p.value is not None]
-    largest = max((p.high or p.value or 0.0 for _, p in known), default=0.0)
-    factor, unit = unit_scale(rows[0].unit, largest)
-    points: list[Row] = [
-        {
-            "level": row.level,
-            "percentile": f"p{100 * p.q:g}",
-            "value": _times(factor, p.value),
-            "low": _times(factor, p.low),
-            "high": _times(factor, p.high),
-        }
-        for row, p in known
-    ]
     levels = [row.level for row in rows]
-    base = alt.Chart(rows_of(points)).encode(
-        y=alt.Y("percentile:N").title(None).sort(None),
-        yOffset=alt.YOffset("level:N").sort(levels),
-        color=_colour(levels),
-        tooltip=hover("level:N", "percentile:N", "value:Q", "low:Q", "high:Q"),
-    )
-    chart = base.mark_rule(strokeWidth=2.5, opacity=0.6).encode(
-        x=alt.X("low:Q").title(unit).scale(zero=False), x2=alt.X2("high:Q")
-    ) + base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q"))
+    chart = percentile_chart(rows, "level", _colour(levels), order=levels)
     name = metric.replace("_", " ")
     return Figure(
         key=f"load-percentiles-{metric}",
@@ -184,15 +136,13 @@ def _percentiles(metric: str, rows: Sequence[LatencyRow]) -> Figure:
             head=("level", "percentile", "value"),
             rows=tuple(
                 (row.level, f"p{100 * p.q:g}", figures.number(p.value, row.unit))
-                for row, p in known
+                for row in rows
+                for p in row.percentiles
+                if p.value is not None
             ),
             numeric=(False, False, True),
         ),
     )
-
-
-def _times(factor: float, value: float | None) -> float | None:
-    return None if value is None else round(factor * value, 6)
 
 
 def _colour(levels: Sequence[str]) -> Any:

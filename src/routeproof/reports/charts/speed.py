@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from routeproof.gates.facts import LatencyRow, Percentile, Row
+from routeproof.gates.facts import LatencyRow, Row
 from routeproof.reports import figures
 from routeproof.reports.charts.figure import (
     Figure,
@@ -15,7 +15,15 @@ from routeproof.reports.charts.figure import (
     rows_of,
     unit_scale,
 )
+from routeproof.reports.charts.latency import (
+    counts_table,
+    ecdf_chart,
+    percentile_chart,
+)
 from routeproof.reports.tables import Table
+
+ARMS = ("baseline", "candidate", "control")
+"""From top to bottom."""
 
 PHASES = ("latency", "quality", "sweep", "soak")
 """Where a distribution is taken from: the first of these that has one."""
@@ -52,23 +60,8 @@ def _first_stage(rows: Sequence[LatencyRow]) -> list[LatencyRow]:
 
 
 def _ecdf(metric: str, rows: Sequence[LatencyRow]) -> Figure:
-    factor, unit = unit_scale(rows[0].unit, max(row.ecdf[-1][0] for row in rows))
-    points: list[Row] = [
-        {"arm": row.arm, "value": round(factor * value, 6), "share": round(share, 4)}
-        for row in rows
-        for value, share in row.ecdf
-    ]
-    chart = (
-        alt.Chart(rows_of(points))
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            x=alt.X("value:Q").title(unit),
-            y=alt.Y("share:Q").title(None).axis(format="%", tickCount=5),
-            color=arm_colour([row.arm for row in rows]),
-            strokeDash=_dash([row.arm for row in rows]),
-            tooltip=hover("arm:N", "value:Q", alt.Tooltip("share:Q").format(".0%")),
-        )
-    )
+    arms = [row.arm for row in rows]
+    chart = ecdf_chart(rows, "arm", arm_colour(arms), strokeDash=_dash(arms))
     name = metric.replace("_", " ")
     return Figure(
         key=f"ecdf-{metric}",
@@ -76,61 +69,20 @@ def _ecdf(metric: str, rows: Sequence[LatencyRow]) -> Figure:
         says=f"Share of answered requests whose {name} was at most the value below; "
         f"stage {rows[0].phase}, level {rows[0].level}. Further left is faster.",
         specification=drawn(chart, height=190),
-        numbers=_counts_table(rows),
+        numbers=counts_table(rows, "arm"),
     )
 
 
 def _dash(arms: Sequence[str]) -> Any:
-    present = [arm for arm in ("baseline", "candidate", "control") if arm in arms]
+    present = [arm for arm in ARMS if arm in arms]
     lines = {"baseline": [1, 0], "candidate": [1, 0], "control": [4, 3]}
     scale = {"domain": present, "range": [lines[arm] for arm in present]}
     return alt.StrokeDash("arm:N").scale(**scale)
 
 
-def _counts_table(rows: Sequence[LatencyRow]) -> Table:
-    return Table(
-        head=("arm", "requests", "failed", "not told", "mean of served"),
-        rows=tuple(
-            (
-                row.arm,
-                f"{row.n:,}",
-                f"{row.failed:,}",
-                f"{row.unknown:,}",
-                figures.number(row.mean, row.unit),
-            )
-            for row in rows
-        ),
-        numeric=(False, True, True, True, True),
-    )
-
-
 def _percentiles(metric: str, rows: Sequence[LatencyRow]) -> Figure:
-    largest = max(
-        (p.high or p.value or 0 for r in rows for p in r.percentiles), default=0
-    )
-    factor, unit = unit_scale(rows[0].unit, largest)
-    points: list[Row] = [
-        {
-            "arm": row.arm,
-            "percentile": f"p{100 * p.q:g}",
-            "value": None if p.value is None else round(factor * p.value, 6),
-            "low": None if p.low is None else round(factor * p.low, 6),
-            "high": None if p.high is None else round(factor * p.high, 6),
-        }
-        for row in rows
-        for p in row.percentiles
-        if p.value is not None
-    ]
-    arms = [row.arm for row in rows]
-    base = alt.Chart(rows_of(points)).encode(
-        y=alt.Y("percentile:N").title(None).sort(None),
-        yOffset=alt.YOffset("arm:N").sort(["baseline", "candidate", "control"]),
-        color=arm_colour(arms),
-        tooltip=hover("arm:N", "percentile:N", "value:Q", "low:Q", "high:Q"),
-    )
-    chart = base.mark_rule(strokeWidth=2.5, opacity=0.6).encode(
-        x=alt.X("low:Q").title(unit).scale(zero=False), x2=alt.X2("high:Q")
-    ) + base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q"))
+    colour = arm_colour([row.arm for row in rows])
+    chart = percentile_chart(rows, "arm", colour, order=ARMS)
     name = metric.replace("_", " ")
     return Figure(
         key=f"percentiles-{metric}",
@@ -146,28 +98,17 @@ def _percentile_table(rows: Sequence[LatencyRow]) -> Table:
     return Table(
         head=("arm", "percentile", "value", "interval"),
         rows=tuple(
-            (row.arm, f"p{100 * p.q:g}", _percentile(p, row.unit), _ends(p, row.unit))
+            (
+                row.arm,
+                f"p{100 * p.q:g}",
+                figures.percentile(p, row.unit),
+                figures.percentile_ends(p, row.unit),
+            )
             for row in rows
             for p in row.percentiles
         ),
         numeric=(False, False, True, True),
     )
-
-
-def _percentile(percentile: Percentile, unit: str) -> str:
-    if percentile.is_infinite:
-        return "beyond: too many failed"
-    if percentile.value is None and percentile.n_needed is not None:
-        return f"needs {percentile.n_needed:,} samples"
-    return figures.number(percentile.value, unit)
-
-
-def _ends(percentile: Percentile, unit: str) -> str:
-    if percentile.value is None:
-        return ""
-    low, high = percentile.low, percentile.high
-    left = ".." if low is None else figures.number(low, unit)
-    return f"[{left}, {'..' if high is None else figures.number(high, unit)}]"
 
 
 def phases_of_time(rows: Sequence[LatencyRow]) -> Figure | None:
@@ -200,7 +141,7 @@ def phases_of_time(rows: Sequence[LatencyRow]) -> Figure | None:
         .mark_bar(size=22)
         .encode(
             x=alt.X("time:Q").title(f"mean {unit} of a request"),
-            y=alt.Y("arm:N").title(None).sort(["baseline", "candidate", "control"]),
+            y=alt.Y("arm:N").title(None).sort(list(ARMS)),
             color=alt.Color("part:N").scale(**scale).sort(order),
             order=alt.Order("order:Q"),
             tooltip=hover("arm:N", "part:N", "time:Q"),
