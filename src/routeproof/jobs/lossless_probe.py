@@ -1,6 +1,6 @@
 """Put the probes of `gates.probed` to two standing routes; keep what they say.
 
-Some 300 requests of at most 12 tokens. Nothing here is timed.
+Short requests, none of them timed.
 """
 
 import asyncio
@@ -27,7 +27,10 @@ from routeproof.runs.said import Said
 from routeproof.runs.sse import events
 
 FILE_NAME = "probes.json"
+PROBES = 300
+"""About how many requests of all arms that is."""
 TOKENS = 12
+"""Longest answer of a probe."""
 DEADLINE_S = 60.0
 
 _FACTS = " ".join(

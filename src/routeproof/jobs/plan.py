@@ -7,6 +7,7 @@ from routeproof.gates.evidence import Agreed
 from routeproof.gates.questions import Question, questions
 from routeproof.gates.slices import case_facts
 from routeproof.jobs.evidence_of import agreed_of
+from routeproof.jobs.lossless_probe import PROBES, TOKENS
 from routeproof.jobs.plan_costs import (
     RequestCost,
     assumed_cost,
@@ -90,6 +91,10 @@ def plan(
             "trials of one case are averaged: more of them only take away the noise "
             "of sampling, more cases take away both"
         )
+    notes.append(
+        f"not in these figures: some {PROBES} probes of at most {TOKENS} tokens before "
+        "the first stage; `qualify --no-probes` leaves them out"
+    )
     return ProofPlan(
         cases=len(cases),
         trials=proof.workload.trials,
