@@ -176,6 +176,7 @@ def events(**counts):
         ({"restarts": (0, 2)}, Status.FAILED),
         ({"stuck_streams": (0, 1)}, Status.FAILED),
         ({"stuck_streams": (2, 2)}, Status.PASSED),
+        ({"stuck_streams": (None, 0)}, Status.PASSED),
         ({"timeouts": (0, 1), "crashes": (0, 0)}, Status.PASSED),
     ],
 )
@@ -183,6 +184,14 @@ def test_what_broke_on_the_candidate(counts, status):
     found = memory(memory=(a_row(),), events=events(**counts))
     assert found.status is status
     assert ("unstable" in found.flags) == (status is Status.FAILED)
+
+
+def test_streams_that_hang_beside_an_unknown_baseline_are_no_fault_yet():
+    found = memory(memory=(a_row(),), events=events(stuck_streams=(None, 1)))
+    check = check_of(found, "stuck_streams")
+    assert check.status is Status.INCONCLUSIVE
+    assert "unknown on the baseline" in check.reason
+    assert check.baseline is None
 
 
 def test_a_crash_counts_without_any_telemetry():

@@ -204,8 +204,8 @@ def _drift(evidence: Evidence) -> list[Check]:
     fell = [row for row in rows if row["fell"]]
     shown = fell or [row for row in rows if row["where"] == "overall"]
     told = "; ".join(
-        f"{str(row['metric']).replace('_', ' ')} {_cell(row, 'then') or 0:.3g} -> "
-        f"{_cell(row, 'now') or 0:.3g} ({row['where']})"
+        f"{str(row['metric']).replace('_', ' ')} {row['then']:.3g} -> "
+        f"{row['now']:.3g} ({row['where']})"
         for row in shown
     )
     return [

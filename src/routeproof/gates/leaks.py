@@ -33,7 +33,7 @@ def leak_checks(
     slope = row.per_hour.candidate
     shown = f"{row.name} grows by {slope:.3g} bytes an hour"
     is_open = limit is None and soak_s is not None and _is_notable(row)
-    status, reason = _judged(row, limit, soak_s, shown=shown)
+    status, reason = _judged(row, slope, limit, soak_s, shown=shown)
     return [
         Check(
             name="leak",
@@ -50,9 +50,14 @@ def leak_checks(
 
 
 def _judged(
-    row: MemoryRow, limit: float | None, soak_s: float | None, *, shown: str
+    row: MemoryRow,
+    slope: float,
+    limit: float | None,
+    soak_s: float | None,
+    *,
+    shown: str,
 ) -> tuple[Status, str]:
-    slope, low = row.per_hour.candidate or 0.0, row.per_hour_low.candidate
+    low = row.per_hour_low.candidate
     if soak_s is None:
         return Status.INCONCLUSIVE, f"{shown}, without a soak to trust it"
     if limit is None:

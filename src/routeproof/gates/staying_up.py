@@ -71,13 +71,18 @@ def event_checks(evidence: Evidence) -> list[Check]:
         if candidate is None:
             continue
         baseline = counts.get((name, "baseline"))
-        is_break = (name in BREAKS and candidate > 0) or (
-            name in HANGS and candidate > (baseline or 0)
-        )
+        status = Status.PASSED
+        if name in BREAKS and candidate > 0:
+            status = Status.FAILED
+        elif name in HANGS and candidate > 0:
+            # Of a baseline that tells none, nobody knows whether it had fewer.
+            status = Status.INCONCLUSIVE
+            if baseline is not None:
+                status = Status.FAILED if candidate > baseline else Status.PASSED
         checks.append(
             Check(
                 name=name,
-                status=Status.FAILED if is_break else Status.PASSED,
+                status=status,
                 reason=f"{candidate:g} {name.replace('_', ' ')} on the candidate, "
                 f"{'unknown' if baseline is None else f'{baseline:g}'} on the baseline",
                 kind="value",
