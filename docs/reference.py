@@ -52,7 +52,8 @@ API: tuple[tuple[str, str], ...] = (
 
 def cli_page() -> str:
     """The help of every command, as the command line prints it."""
-    return "\n".join(_commands(click.Context(app, info_name="routeproof")))
+    whole = click.Context(app, info_name="routeproof", **app.context_settings)
+    return "\n".join(_commands(whole))
 
 
 def _commands(group: click.Context) -> Iterator[str]:
