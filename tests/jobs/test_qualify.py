@@ -33,6 +33,7 @@ def lossy_run(folder, options=None, **further):
     return found, RunFolder.open(folder / "run")
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_failed_veto_ends_the_run_before_speed_is_measured(tmp_path):
     found, folder = lossy_run(tmp_path)
@@ -41,6 +42,7 @@ def test_a_failed_veto_ends_the_run_before_speed_is_measured(tmp_path):
     assert found.evidence.notes == ()
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["the option", "the policy"])
 def test_speed_is_measured_all_the_same_when_asked_to(tmp_path, by):
