@@ -6,8 +6,8 @@ import pytest
 from routeproof.stats.clusters import Differences, case_differences, clustered
 from routeproof.stats.mean_bounds import (
     bca_bound,
+    betting,
     betting_minimum,
-    betting_p_value,
     student_t,
     worst_case_bound,
 )
@@ -150,8 +150,46 @@ def test_the_betting_test_holds_its_level_where_everything_else_fails():
     hits = 0
     for _ in range(600):
         sample = clustered(rare_collapse(rng, 160), np.arange(160))
-        hits += betting_p_value(sample, tolerance=LOSS, rng=rng) <= 0.05
+        p, _ = betting(sample, tolerance=LOSS, alpha=0.05, rng=rng)
+        hits += p <= 0.05
     assert hits / 600 <= limit(0.05, 600)
+
+
+@pytest.mark.slow
+def test_each_end_of_a_betting_interval_misses_the_mean_as_seldom_as_it_says():
+    rng = np.random.default_rng(10)
+    too_high = too_low = 0
+    for _ in range(600):
+        sample = clustered(rare_collapse(rng, 160), np.arange(160))
+        _, found = betting(sample, tolerance=0.02, alpha=0.05, rng=rng)
+        too_high += found.low > -LOSS
+        too_low += found.high < -LOSS
+    assert max(too_high, too_low) / 600 <= limit(0.05, 600)
+
+
+def test_equal_answers_leave_an_interval_of_what_their_number_can_exclude():
+    widths = []
+    for n in (16, 72, 500):
+        found = graded_non_inferiority(
+            Differences.of(np.zeros(n)), tolerance=0.05, alpha=0.05
+        ).mean
+        assert found.interval.method == "betting"
+        assert found.interval.low < 0.0 < found.interval.high
+        assert found.interval.low == pytest.approx(-found.interval.high, abs=1e-5)
+        assert (found.interval.low >= -0.05) == (found.decision == "certified")
+        widths.append(found.interval.high)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 0.1
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.03, 0.05, 0.2])
+def test_a_betting_interval_and_its_test_tell_the_same(tolerance):
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        values = np.where(rng.random(120) < 0.02, -0.4, 0.0)
+        sample = clustered(values, np.arange(120))
+        p, found = betting(sample, tolerance=tolerance, alpha=0.05, rng=rng)
+        assert (found.low >= -tolerance) == (p <= 0.05)
 
 
 def test_shown_harm_is_harm_and_three_small_losses_are_not():

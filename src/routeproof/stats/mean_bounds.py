@@ -29,6 +29,7 @@ _BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
 """Shares of the largest bet that cannot lose more than everything."""
 _STAKES = np.array([0.03] * 8 + [0.76])
 """Most stake on the largest bet: samples without any loss are the normal case."""
+_HALVINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +157,48 @@ def worst_case_bound(
     return Bound(low=float(np.quantile(draws, alpha)), p_value=float(p))
 
 
-def betting_p_value(
-    sample: Clustered, *, tolerance: float, rng: np.random.Generator
-) -> float:
-    """p-value of "the mean is at most -tolerance" by betting; valid at every size.
+def betting(
+    sample: Clustered, *, tolerance: float, alpha: float, rng: np.random.Generator
+) -> tuple[float, Interval]:
+    """The p-value of "the mean is at most -tolerance", and an interval at 1 - 2 alpha.
 
-    Wealth ``prod(1 + bet * (d + tolerance))`` over cluster means in random order,
-    averaged over a grid of bets, is a martingale under the null whatever the
-    distribution in [-1, 1]; the p-value is 1 / (its largest value).
+    Both by betting, valid at every size and for every distribution in [-1, 1]. Wealth
+    ``prod(1 + bet * (d + tolerance))`` over cluster means in random order, averaged
+    over a grid of bets, is a martingale under the null; the p-value is 1 / (its
+    largest value). The interval holds the means whose own p-value, from either side,
+    is above ``alpha``: ``-tolerance`` lies below it exactly when it is rejected.
+
+    Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting",
+    JRSS B 86 (2024).
     """
     means = rng.permutation(sample.total / sample.count)
+    p = _betting_p_value(means, tolerance)
+    low = -_smallest_rejected(means, alpha, start=(tolerance, p <= alpha))
+    high = _smallest_rejected(-means, alpha)
+    return p, Interval(low=low, high=high, level=1 - 2 * alpha, method="betting")
+
+
+def _smallest_rejected(
+    means: NDArray[np.float64], alpha: float, *, start: tuple[float, bool] | None = None
+) -> float:
+    """The least tolerance at which "the mean is at most -tolerance" is rejected.
+
+    1 when none is; found by halving, on the safe side by 2e-6 at the most. ``start``
+    is a tolerance whose answer is known.
+    """
+    kept, rejected = -1.0, 1.0
+    if start is not None:
+        kept, rejected = (-1.0, start[0]) if start[1] else (start[0], 1.0)
+    for _ in range(_HALVINGS):
+        middle = (kept + rejected) / 2
+        if _betting_p_value(means, middle) <= alpha:
+            rejected = middle
+        else:
+            kept = middle
+    return rejected
+
+
+def _betting_p_value(means: NDArray[np.float64], tolerance: float) -> float:
     bets = _BETS / (1.0 - tolerance)
     with np.errstate(divide="ignore"):
         gain = np.log1p(np.maximum(bets[:, None] * (means + tolerance), -1.0))

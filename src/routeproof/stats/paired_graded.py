@@ -20,8 +20,8 @@ from routeproof.stats.interval import Interval, NonInferiority
 from routeproof.stats.mean_bounds import (
     StudentT,
     bca_bound,
+    betting,
     betting_minimum,
-    betting_p_value,
     sign_flip_p_value,
     student_t,
     worst_case_bound,
@@ -38,7 +38,8 @@ class Graded:
     """The decision about a mean, with the companion about collapses.
 
     Attributes:
-        mean: About the mean difference; its interval is the cluster-robust t.
+        mean: About the mean difference; its interval is the cluster-robust t, or by
+            betting where betting decides.
         drops: About the share of cases that fell by ``drop`` or more, net of those
             that rose by as much.
         bounds: One-sided lower bound of the mean by name, as far as defined.
@@ -54,6 +55,7 @@ class _Evidence:
     p_value: float
     bounds: dict[str, float]
     t: StudentT
+    interval: Interval
     degenerate: bool
 
 
@@ -109,10 +111,8 @@ def graded_non_inferiority(
     harm = seen.t.p_below(0.0)
     if np.count_nonzero(sample.total) <= _FEW_DIFFERING:
         harm = max(harm, sign_flip_p_value(sample, resamples=resamples, rng=rng))
-    interval = seen.t.interval(alpha)
-    decision = _decision(
-        p <= alpha, harm <= alpha, interval, tolerance, seen.degenerate
-    )
+    interval = seen.interval
+    decision = _decision(p <= alpha, harm <= alpha, interval, tolerance)
     mean = NonInferiority(
         decision=decision,
         estimate=sample.mean,
@@ -140,7 +140,8 @@ def _evidence(
     rng: np.random.Generator,
 ) -> _Evidence:
     t = student_t(sample)
-    low = t.interval(alpha).low
+    interval = t.interval(alpha)
+    low = interval.low
     bounds = {"paired_t": sample.mean if low is None else low}
     p = 1.0 - t.p_below(-tolerance)
     for name, of in (("bca", bca_bound), ("worst_case", worst_case_bound)):
@@ -152,8 +153,9 @@ def _evidence(
             p = max(p, bound.p_value)
     degenerate = "bca" not in bounds or _differing(sample) < FEWEST_DIFFERING
     if degenerate:
-        p = betting_p_value(sample, tolerance=tolerance, rng=rng)
-    return _Evidence(p, bounds, t, degenerate)
+        # The t interval says nothing here: it may have no width at all.
+        p, interval = betting(sample, tolerance=tolerance, alpha=alpha, rng=rng)
+    return _Evidence(p, bounds, t, interval, degenerate)
 
 
 def _differing(sample: Clustered) -> int:
@@ -163,12 +165,11 @@ def _differing(sample: Clustered) -> int:
 
 
 def _decision(
-    certified: bool, harmed: bool, interval: Interval, tolerance: float, flat: bool
+    certified: bool, harmed: bool, interval: Interval, tolerance: float
 ) -> Literal["certified", "harmed", "undecided"]:
     if certified:
         return "certified"
-    # A degenerate t interval says nothing: it may have no width at all.
-    below = not flat and interval.high is not None and interval.high < -tolerance
+    below = interval.high is not None and interval.high < -tolerance
     return "harmed" if harmed or below else "undecided"
 
 
