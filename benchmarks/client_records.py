@@ -63,8 +63,8 @@ def rss_mb():
 
 def summed_up(folder, n_requests):
     """What `load` prints and shows at the end, and what that takes."""
-    from routeproof.jobs.load_page import write_page
-    from routeproof.jobs.load_summary import measured, summary
+    from routeproof.jobs.loading.page import write_page
+    from routeproof.jobs.loading.summary import measured, summary
 
     folder.write_manifest(
         Manifest(

@@ -25,10 +25,10 @@ from zoo import zoo_rows, zoo_workload
 from routeproof.gates.in_order import Order
 from routeproof.gates.measure_quality import Answers, quality_rows, standings
 from routeproof.gates.slices import case_facts
-from routeproof.jobs.evidence_of import agreed_of
-from routeproof.jobs.gathered import scores_of
-from routeproof.jobs.plan_questions import pairs_of
-from routeproof.jobs.virtual_run import Baseline, virtual_run
+from routeproof.jobs.gathering.evidence_of import agreed_of
+from routeproof.jobs.gathering.gathered import scores_of
+from routeproof.jobs.planning.questions import pairs_of
+from routeproof.jobs.virtual.run import Baseline, virtual_run
 from routeproof.metrics.requests import gather
 from routeproof.metrics.score_table import score_table
 from routeproof.proof.policy import QualityGateSpec, UntilDecidedSpec
@@ -146,7 +146,7 @@ def _fixed(answers: Answers) -> str:
 
 def _round_up(cases: int, proof, drawn) -> int:
     """Cases sent when a question is settled after so many: whole rounds only."""
-    from routeproof.jobs.until_decided import _rounds
+    from routeproof.jobs.qualifying.until_decided import _rounds
 
     plan = build_plan(drawn, proof.workload, phases=("quality",), trials_together=True)
     due = _rounds(plan, SPEC.floor)

@@ -8,8 +8,8 @@ import random
 import sys
 from time import monotonic
 
-from routeproof.canary.connection import Connection
-from routeproof.canary.inbound import Inbound, Limits
+from routeproof.canary.relay.connection import Connection
+from routeproof.canary.relay.inbound import Inbound, Limits
 
 REQUESTS = (
     b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}",

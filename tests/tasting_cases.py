@@ -4,10 +4,10 @@ import json
 
 from fakes.openai_server import chat_stream
 
-from routeproof.canary.evidence import Evidence, SignalPolicy
-from routeproof.canary.samples import Spool
-from routeproof.canary.taster import Taster
-from routeproof.canary.tee import Copy
+from routeproof.canary.samples.spool import Spool
+from routeproof.canary.tasting.taster import Taster
+from routeproof.canary.tasting.tee import Copy
+from routeproof.canary.weighing.evidence import Evidence, SignalPolicy
 from routeproof.engines.adapters import adapter
 
 USUAL = {

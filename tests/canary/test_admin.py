@@ -6,7 +6,7 @@ import json
 import pytest
 from canary_cases import SHORT
 
-from routeproof.canary.admin import Admin
+from routeproof.canary.admin.app import Admin
 from routeproof.canary.config import load_canary
 from routeproof.canary.gateway import Gateway
 from routeproof.errors import ConfigError

@@ -1,8 +1,8 @@
 import pytest
 
-from routeproof.canary.controller import Controller
-from routeproof.canary.state import Seen, SignalOutcome, State, Steps
-from routeproof.canary.store import AuditEntry, SqliteStore
+from routeproof.canary.deciding.controller import Controller
+from routeproof.canary.deciding.state import Seen, SignalOutcome, State, Steps
+from routeproof.canary.deciding.store import AuditEntry, SqliteStore
 from routeproof.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from canary_busy import a_busy_canary, traffic
 from canary_cases import a_gateway, ask
 from fakes.openai_server import json_reply
 
-from routeproof.canary.admin import Admin
+from routeproof.canary.admin.app import Admin
 
 CHROMIUM = shutil.which("chromium")
 LACKS_BROWSER = CHROMIUM is None or any(
@@ -71,7 +71,7 @@ class serving_admin:
     """The admin listener alone, on a free port."""
 
     def __init__(self, gateway, admin):
-        from routeproof.canary.server import server
+        from routeproof.canary.admin.server import server
 
         self.server = server(admin, "127.0.0.1:0", grace_s=1)
 

@@ -8,10 +8,10 @@ from canary_cases import SHORT
 from fakes.openai_server import json_reply, serving_in_thread
 
 from routeproof.canary.config import load_canary
-from routeproof.canary.store import SqliteStore
+from routeproof.canary.deciding.store import SqliteStore
 from routeproof.errors import ConfigError
 from routeproof.jobs.drill import DrillOptions, drill
-from routeproof.jobs.drill_evidence import Drilled, keep_drill, with_drill
+from routeproof.jobs.gathering.drill_evidence import Drilled, keep_drill, with_drill
 from routeproof.proof.policy import RollbackSpec
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import RouteSpec

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tasting_cases import a_copy
 
-from routeproof.canary.evidence import Evidence, SignalPolicy, decides
-from routeproof.canary.samples import Sample
-from routeproof.canary.split import canary_share_of_samples
-from routeproof.canary.state import SignalOutcome
+from routeproof.canary.deciding.state import SignalOutcome
+from routeproof.canary.samples.spool import Sample
+from routeproof.canary.splitting.split import canary_share_of_samples
+from routeproof.canary.weighing.evidence import Evidence, SignalPolicy, decides
 from routeproof.engines.adapters import adapter
 
 PAIRED = SignalPolicy(is_paired=True, tolerance=0.05)

@@ -25,9 +25,9 @@ from fakes.openai_server import (
 )
 
 from routeproof.canary.config import load_canary
-from routeproof.canary.evidence import Evidence, SignalPolicy
-from routeproof.canary.split import PPM, assign
-from routeproof.canary.state import SignalOutcome
+from routeproof.canary.deciding.state import SignalOutcome
+from routeproof.canary.splitting.split import PPM, assign
+from routeproof.canary.weighing.evidence import Evidence, SignalPolicy
 from routeproof.errors import ConfigError
 
 pytestmark = pytest.mark.slow

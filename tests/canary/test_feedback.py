@@ -7,9 +7,9 @@ from canary_cases import SHORT
 from tasting_cases import a_copy, a_taster, standing, taste_all
 
 from routeproof.canary.config import load_canary
-from routeproof.canary.feedback import take_feedback
+from routeproof.canary.deciding.route_changes import changes, draft_of, note_routes
 from routeproof.canary.gateway import Gateway
-from routeproof.canary.route_changes import changes, draft_of, note_routes
+from routeproof.canary.tasting.feedback import take_feedback
 from routeproof.errors import ConfigError
 
 

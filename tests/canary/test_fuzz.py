@@ -8,19 +8,19 @@ from canary_fuzz import fuzz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeproof.canary.cleaning import KEPT_FIELDS
-from routeproof.canary.connection import Connection, UpstreamError
-from routeproof.canary.lease import Lease
-from routeproof.canary.request import Request
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.deciding.state import State
+from routeproof.canary.relay.connection import Connection, UpstreamError
+from routeproof.canary.relay.request import Request
+from routeproof.canary.relay.upstream import Exchange, Pool
 from routeproof.canary.router import CanaryRouter
-from routeproof.canary.samples import Sample
-from routeproof.canary.share import ShareMeter
-from routeproof.canary.signals import SIGNALS, Tasting, taste
-from routeproof.canary.split import PPM
-from routeproof.canary.state import State
-from routeproof.canary.structure import structure_check
-from routeproof.canary.tee import Copy
-from routeproof.canary.upstream import Exchange, Pool
+from routeproof.canary.samples.cleaning import KEPT_FIELDS
+from routeproof.canary.samples.signals import SIGNALS, Tasting, taste
+from routeproof.canary.samples.spool import Sample
+from routeproof.canary.splitting.share import ShareMeter
+from routeproof.canary.splitting.split import PPM
+from routeproof.canary.splitting.structure import structure_check
+from routeproof.canary.tasting.tee import Copy
 from routeproof.engines.adapters import adapter
 from routeproof.proof.canary import TrafficSpec
 

@@ -8,7 +8,7 @@ import pytest
 from canary_cases import a_gateway, ask, run, split
 from fakes.openai_server import chat_stream, json_reply
 
-from routeproof.canary.admin import Admin
+from routeproof.canary.admin.app import Admin
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,11 @@ from canary_cases import a_gateway, ask, run
 from fakes.openai_server import head, json_reply, serving_in_thread
 from tasting_cases import USUAL, a_copy, a_taster, standing, taste_all
 
-from routeproof.canary.asked_http import Endpoint
-from routeproof.canary.asking import Asker
-from routeproof.canary.cleaning import Cleaner
-from routeproof.canary.graders import (
+from routeproof.canary.deciding.state import SignalOutcome
+from routeproof.canary.samples.cleaning import Cleaner
+from routeproof.canary.tasting.asked_http import Endpoint
+from routeproof.canary.tasting.asking import Asker
+from routeproof.canary.tasting.graders import (
     CALIBRATION,
     Exchange,
     Floor,
@@ -21,17 +22,16 @@ from routeproof.canary.graders import (
     off_topic_grader,
     read_embeddings,
 )
-from routeproof.canary.health import Budget
-from routeproof.canary.likelihood_grader import LikelihoodGrader, likelihood
-from routeproof.canary.policies import ASKED, KNOWN
-from routeproof.canary.shadow_pairs import CopiedPair
-from routeproof.canary.state import SignalOutcome
+from routeproof.canary.tasting.likelihood_grader import LikelihoodGrader, likelihood
+from routeproof.canary.tasting.shadow_pairs import CopiedPair
+from routeproof.canary.weighing.health import Budget
+from routeproof.canary.weighing.policies import ASKED, KNOWN
 from routeproof.engines.adapters import adapter
 from routeproof.scorers.judge.endpoint import ask_endpoint
 
 
 def an_exchange(text="Paris.", *, arm="canary", path="/v1/chat/completions", **given):
-    from routeproof.canary.samples import Sample
+    from routeproof.canary.samples.spool import Sample
 
     copy = a_copy(text, arm=arm, **given)
     sample = Sample(

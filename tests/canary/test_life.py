@@ -16,9 +16,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from routeproof.canary.controller import Controller
-from routeproof.canary.lease import Lease
-from routeproof.canary.state import (
+from routeproof.canary.deciding.controller import Controller
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.deciding.state import (
     RESTING,
     Seen,
     SignalOutcome,
@@ -26,8 +26,8 @@ from routeproof.canary.state import (
     Steps,
     advance,
 )
-from routeproof.canary.store import AuditEntry
-from routeproof.canary.store_memory import MemoryStore
+from routeproof.canary.deciding.store import AuditEntry
+from routeproof.canary.deciding.store_memory import MemoryStore
 from routeproof.errors import ConfigError, StoredRunError
 
 LEASE_S = 10.0

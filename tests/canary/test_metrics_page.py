@@ -11,9 +11,9 @@ import pytest
 from canary_cases import a_gateway, ask, run
 from fakes.openai_server import json_reply
 
-from routeproof.canary.admin import page as served
-from routeproof.canary.metric_families import measured
-from routeproof.canary.metrics_page import metrics_page
+from routeproof.canary.admin.app import page as served
+from routeproof.canary.admin.metric_families import measured
+from routeproof.canary.admin.metrics_page import metrics_page
 
 ALERTS = served("alerts.yaml")
 LINE = re.compile(r'^(routeproof_[a-z_]+)\{((?:[a-z]+="[^"\\]*",?)*)\} (-?[0-9.e+-]+)$')
@@ -65,12 +65,12 @@ def test_what_was_served_is_counted_by_arm(page):
 
 
 def the_dashboard():
-    folder = resources.files("routeproof.canary").joinpath("page")
+    folder = resources.files("routeproof.canary.admin").joinpath("page")
     return json.loads(folder.joinpath("grafana.json").read_text())
 
 
 def metric_names():
-    source = resources.files("routeproof.canary").joinpath("metric_families.py")
+    source = resources.files("routeproof.canary.admin").joinpath("metric_families.py")
     return set(re.findall(r'"(routeproof_[a-z_]+)"', source.read_text()))
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from routeproof.canary.evidence import Evidence, SignalPolicy
-from routeproof.canary.state import Seen as Look
-from routeproof.canary.state import SignalOutcome, State, Steps, advance, obey
+from routeproof.canary.deciding.state import Seen as Look
+from routeproof.canary.deciding.state import SignalOutcome, State, Steps, advance, obey
+from routeproof.canary.weighing.evidence import Evidence, SignalPolicy
 from routeproof.stats.sequential_rates import RatesTest
 
 ROOT = Path(__file__).parents[2]

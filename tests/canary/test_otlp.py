@@ -7,9 +7,9 @@ from canary_cases import a_gateway, ask, run
 from fakes.openai_server import head, json_reply, serving_in_thread
 from tasting_cases import a_copy, a_taster, streamed, taste_all
 
-from routeproof.canary.otlp import MODELS_MAX, WAITING_MAX, Exporter
-from routeproof.canary.otlp_names import VARIABLE, convention_of
-from routeproof.canary.otlp_wire import Histogram, destination_of
+from routeproof.canary.otlp.exporter import MODELS_MAX, WAITING_MAX, Exporter
+from routeproof.canary.otlp.names import VARIABLE, convention_of
+from routeproof.canary.otlp.wire import Histogram, destination_of
 from routeproof.errors import ConfigError
 
 GIVEN = {

@@ -8,12 +8,12 @@ from canary_cases import SHORT, a_gateway, ask, run
 from fakes.openai_server import json_reply
 from tasting_cases import a_copy, a_taster, taste_all
 
-from routeproof.canary.cleaning import cleaner_of
 from routeproof.canary.config import load_canary
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.router import owner_digest
-from routeproof.canary.samples import Spool
-from routeproof.canary.sealing import seal_from
+from routeproof.canary.samples.cleaning import cleaner_of
+from routeproof.canary.samples.sealing import seal_from
+from routeproof.canary.samples.spool import Spool
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.proof.canary import PrivacySpec
 

@@ -9,14 +9,14 @@ from canary_cases import a_gateway, ask, run
 from fakes.openai_server import CLOSE, chat_stream, json_reply, serving_in_thread
 from tasting_cases import USUAL, a_copy, a_taster, standing, taste_all
 
-from routeproof.canary.asked_http import Endpoint
-from routeproof.canary.lease import Lease
-from routeproof.canary.policies import PAIRED, SHADOW
-from routeproof.canary.replayer import WAITING_MAX, Replayer
-from routeproof.canary.shadow_pairs import CopiedPair
-from routeproof.canary.shadow_rules import hours, is_within, no_replay
-from routeproof.canary.share import ShareMeter
-from routeproof.canary.state import SignalOutcome, State
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.deciding.state import SignalOutcome, State
+from routeproof.canary.splitting.shadow_rules import hours, is_within, no_replay
+from routeproof.canary.splitting.share import ShareMeter
+from routeproof.canary.tasting.asked_http import Endpoint
+from routeproof.canary.tasting.replayer import WAITING_MAX, Replayer
+from routeproof.canary.tasting.shadow_pairs import CopiedPair
+from routeproof.canary.weighing.policies import PAIRED, SHADOW
 from routeproof.proof.canary import PrivacySpec
 
 REFUSES = {

@@ -2,10 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routeproof.canary.features import FEATURES, features_of, parse_body
-from routeproof.canary.headers import request_head, request_headers, response_headers
-from routeproof.canary.redact import redact
-from routeproof.canary.share import ShareMeter
+from routeproof.canary.relay.headers import (
+    request_head,
+    request_headers,
+    response_headers,
+)
+from routeproof.canary.samples.redact import redact
+from routeproof.canary.splitting.features import FEATURES, features_of, parse_body
+from routeproof.canary.splitting.share import ShareMeter
 
 
 def a_meter(now):

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routeproof.canary.split import ALGO_VERSION, PPM, assign, bucket, is_sampled
+from routeproof.canary.splitting.split import (
+    ALGO_VERSION,
+    PPM,
+    assign,
+    bucket,
+    is_sampled,
+)
 
 # Written down once; they may only change together with ALGO_VERSION.
 GOLDEN = {

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from routeproof.canary.state import (
+from routeproof.canary.deciding.state import (
     RESTING,
     Seen,
     SignalOutcome,

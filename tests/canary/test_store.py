@@ -2,9 +2,9 @@ import sqlite3
 
 import pytest
 
-from routeproof.canary.lease import Lease
-from routeproof.canary.state import State, Steps, obey
-from routeproof.canary.store import AuditEntry, SqliteStore, StaleRevisionError
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.deciding.state import State, Steps, obey
+from routeproof.canary.deciding.store import AuditEntry, SqliteStore, StaleRevisionError
 from routeproof.errors import StoredRunError
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from routeproof.canary.controller import Controller
-from routeproof.canary.state import Seen, State, Steps, obey
-from routeproof.canary.store import AuditEntry, StaleRevisionError
-from routeproof.canary.stores import STORES, check_store, open_store
+from routeproof.canary.deciding.controller import Controller
+from routeproof.canary.deciding.state import Seen, State, Steps, obey
+from routeproof.canary.deciding.store import AuditEntry, StaleRevisionError
+from routeproof.canary.deciding.stores import STORES, check_store, open_store
 from routeproof.errors import ConfigError
 
 

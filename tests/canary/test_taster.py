@@ -7,12 +7,12 @@ import pytest
 from canary_cases import SHORT
 from tasting_cases import a_copy, a_taster, standing, taste_all
 
-from routeproof.canary.cleaning import Cleaner
 from routeproof.canary.config import load_canary
+from routeproof.canary.deciding.state import SignalOutcome
 from routeproof.canary.gateway import Gateway
-from routeproof.canary.health import OPINION, SCORER, Budget, Ledger
-from routeproof.canary.signals import SIGNALS, Signal
-from routeproof.canary.state import SignalOutcome
+from routeproof.canary.samples.cleaning import Cleaner
+from routeproof.canary.samples.signals import SIGNALS, Signal
+from routeproof.canary.weighing.health import OPINION, SCORER, Budget, Ledger
 
 
 def breaks_on_canary(seen):

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from routeproof.canary.samples import Sample, Spool
-from routeproof.canary.state import State
-from routeproof.canary.store import AuditEntry, SqliteStore
-from routeproof.canary.weekly import SHOWN_FAILURES, weekly
-from routeproof.canary.weekly_chart import picture
-from routeproof.canary.weekly_page import html, markdown
+from routeproof.canary.deciding.state import State
+from routeproof.canary.deciding.store import AuditEntry, SqliteStore
+from routeproof.canary.samples.spool import Sample, Spool
+from routeproof.canary.weekly.chart import picture
+from routeproof.canary.weekly.indicators import SHOWN_FAILURES, weekly
+from routeproof.canary.weekly.page import html, markdown
 from routeproof.cli.canary import command
 from routeproof.errors import ConfigError
 from routeproof.jobs import canary

@@ -5,7 +5,7 @@ import pytest
 
 from routeproof.gates.repeats import seed_checks
 from routeproof.gates.result import Status
-from routeproof.jobs.repeats import repeat_rows
+from routeproof.jobs.gathering.repeats import repeat_rows
 from routeproof.metrics.requests import Requests, code
 from routeproof.proof.workload import LoadSpec, SamplingSpec, WorkloadSpec
 from routeproof.records.columns import Column

@@ -5,7 +5,7 @@ import json
 from simulator import sim_client as client
 
 from routeproof.engines.adapters import adapter
-from routeproof.jobs.monitor_watch import Look, Watcher
+from routeproof.jobs.monitoring.watch import Look, Watcher
 from routeproof.simulator.route import Speculation
 from routeproof.simulator.virtual import VirtualEngine
 

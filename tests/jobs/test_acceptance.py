@@ -11,8 +11,8 @@ from stored_runs import a_run
 from routeproof.cli.app import app
 from routeproof.errors import ConfigError, FormatError
 from routeproof.jobs.acceptance import acceptance, acceptance_drift
-from routeproof.jobs.acceptance_past import KEPT_NAME, keep_reference, past_of
-from routeproof.jobs.gathered import gather_run
+from routeproof.jobs.gathering.acceptance_past import KEPT_NAME, keep_reference, past_of
+from routeproof.jobs.gathering.gathered import gather_run
 from routeproof.jobs.judge import judge
 from routeproof.metrics.acceptance_drift import read_reference
 from routeproof.proof.policy import AcceptanceSpec, PerformanceSpec

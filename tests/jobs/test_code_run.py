@@ -8,7 +8,7 @@ from builders import Behaviour, Plan, a_case, a_proof, a_run
 
 from routeproof.errors import StoredRunError
 from routeproof.gates.result import Status
-from routeproof.jobs.agreed import check_questions
+from routeproof.jobs.gathering.agreed import check_questions
 from routeproof.jobs.judge import judge
 from routeproof.proof.policy import QualityGateSpec
 from routeproof.proof.workload import WorkloadSpec

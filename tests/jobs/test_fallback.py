@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from report_cases import a_judgement, evidence
 
-from routeproof.canary.features import FEATURES, features_of
+from routeproof.canary.splitting.features import FEATURES, features_of
 from routeproof.engines.capabilities import (
     FALLBACK_FEATURES,
     Capability,

@@ -10,10 +10,10 @@ from builders import Behaviour, Plan, a_case, a_proof, a_run
 
 from routeproof.errors import ConfigError, FormatError, StoredRunError
 from routeproof.gates.result import Status
-from routeproof.jobs.agreed import check_questions
+from routeproof.jobs.gathering.agreed import check_questions
+from routeproof.jobs.gathering.judges import ask_judges, with_judged
 from routeproof.jobs.judge import judge
-from routeproof.jobs.judges import ask_judges, with_judged
-from routeproof.jobs.review import Review
+from routeproof.jobs.reviewing.session import Review
 from routeproof.proof.policy import JudgeSpec, QualityGateSpec
 from routeproof.records.store import RunFolder
 from routeproof.workloads.cases import read_cases

@@ -22,8 +22,8 @@ from fakes.openai_server import (
 
 from routeproof.errors import ConfigError, MeasurementError, StoredRunError
 from routeproof.jobs.load import LoadOptions, collect, load, prepare
-from routeproof.jobs.load_page import write_page
-from routeproof.jobs.load_summary import summary
+from routeproof.jobs.loading.page import write_page
+from routeproof.jobs.loading.summary import summary
 from routeproof.metrics.windows import MOST_POINTS, flying
 from routeproof.proof.workload import ArrivalSpec
 from routeproof.records.store import RunFolder

@@ -11,9 +11,10 @@ from toy_engine import Toy
 from routeproof.errors import StoredRunError
 from routeproof.gates.probed import CHECKS, probe_rows, sibling_row
 from routeproof.gates.result import Status
+from routeproof.jobs.gathering.stored_probes import stored_probes
 from routeproof.jobs.judge import judge
-from routeproof.jobs.lossless_probe import PROMPTS, probe_routes, stored_probes
-from routeproof.jobs.stand_up import stand_up
+from routeproof.jobs.qualifying.lossless_probe import PROMPTS, probe_routes
+from routeproof.jobs.qualifying.stand_up import stand_up
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import RouteSpec
 from routeproof.records.store import RunFolder

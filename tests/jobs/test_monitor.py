@@ -15,9 +15,9 @@ from routeproof.cli.monitor_view import lines
 from routeproof.engines.adapters import adapter
 from routeproof.engines.endpoint import Endpoint
 from routeproof.jobs.monitor import Monitor, MonitorOptions, shown
-from routeproof.jobs.monitor_causes import route_changes
-from routeproof.jobs.monitor_server import exposing
-from routeproof.jobs.monitor_watch import Look, Watcher
+from routeproof.jobs.monitoring.causes import route_changes
+from routeproof.jobs.monitoring.server import exposing
+from routeproof.jobs.monitoring.watch import Look, Watcher
 from routeproof.metrics.live import LIVE
 from routeproof.reports.monitor_page import (
     PREFIX,

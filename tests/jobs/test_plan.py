@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from routeproof.cli.plan import command
 from routeproof.jobs.plan import plan
-from routeproof.jobs.run_options import Options
+from routeproof.jobs.qualifying.run_options import Options
 from routeproof.proof.policy import QualityGateSpec
 from routeproof.proof.workload import LoadSpec, SamplingSpec, WorkloadSpec
 from routeproof.workloads.cases import write_cases

@@ -15,9 +15,9 @@ from routeproof.cli.durations import duration
 from routeproof.cli.judge import command as judge_command
 from routeproof.errors import ConfigError, RouteproofError
 from routeproof.jobs.judge import judge
-from routeproof.jobs.pairing import lock_pairing, pairing_of
 from routeproof.jobs.qualify import Options, qualify
-from routeproof.jobs.run_options import with_options
+from routeproof.jobs.qualifying.pairing import lock_pairing, pairing_of
+from routeproof.jobs.qualifying.run_options import with_options
 from routeproof.proof.workload import ArrivalSpec, LoadSpec, WorkloadSpec
 from routeproof.records.store import RunFolder
 from routeproof.routes.lock import read_lock

@@ -6,8 +6,8 @@ import pytest
 from builders import Plan, a_case, a_run
 
 from routeproof.errors import StoredRunError
+from routeproof.jobs.gathering.reduced import Split, reduced_parts
 from routeproof.jobs.judge import judge
-from routeproof.jobs.reduced import Split, reduced_parts
 from routeproof.records.store import RunFolder
 
 

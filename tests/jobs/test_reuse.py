@@ -6,9 +6,9 @@ from qualify_cases import Answering, cases_sent, crates, two_routes, write_proof
 
 from routeproof.errors import ConfigError
 from routeproof.gates.result import Status
+from routeproof.jobs.gathering.reuse import ASKED_AGAIN
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Options, qualify
-from routeproof.jobs.reuse import ASKED_AGAIN
 from routeproof.records.store import RunFolder
 
 pytestmark = pytest.mark.slow

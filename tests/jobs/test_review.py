@@ -12,9 +12,9 @@ from record_cases import a_record
 
 from routeproof.cli.review import command
 from routeproof.errors import ConfigError, StoredRunError
-from routeproof.jobs.review import Review
-from routeproof.jobs.review_server import serving
-from routeproof.jobs.review_summary import summarise
+from routeproof.jobs.reviewing.server import serving
+from routeproof.jobs.reviewing.session import Review
+from routeproof.jobs.reviewing.summary import summarise
 from routeproof.records.store import RunFolder
 from routeproof.scorers.judge.pairwise import score_preferences
 from routeproof.scorers.label_files import Label, read_labels

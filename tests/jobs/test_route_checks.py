@@ -7,8 +7,8 @@ from page_server import Page, serving
 
 from routeproof.engines.capabilities import Capability
 from routeproof.errors import ConfigError
-from routeproof.jobs.route_checks import RouteChecks, check_routes
-from routeproof.jobs.stand_up import stand_up
+from routeproof.jobs.qualifying.route_checks import RouteChecks, check_routes
+from routeproof.jobs.qualifying.stand_up import stand_up
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import DraftSpec, RouteSpec, SpeculationSpec
 from routeproof.proof.workload import SamplingSpec

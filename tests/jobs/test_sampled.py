@@ -4,8 +4,8 @@ import numpy as np
 from metric_cases import requests
 from record_cases import a_record
 
-from routeproof.jobs.answer_texts import AnswerText
-from routeproof.jobs.sampled import sampled_rows, sampled_trials
+from routeproof.jobs.gathering.answer_texts import AnswerText
+from routeproof.jobs.gathering.sampled import sampled_rows, sampled_trials
 
 ARMS = ("baseline", "candidate", "control")
 

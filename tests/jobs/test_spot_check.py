@@ -6,9 +6,9 @@ from builders import a_route_diff
 from qualify_cases import cases_sent, crates, two_routes, write_proof
 
 from routeproof.gates.evidence import Agreed
-from routeproof.jobs.plan_questions import pairs_of
+from routeproof.jobs.planning.questions import pairs_of
 from routeproof.jobs.qualify import Options, qualify
-from routeproof.jobs.spot_check import (
+from routeproof.jobs.qualifying.spot_check import (
     LEAST,
     change_class_of,
     is_spot_check,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from builders import a_case
 
-from routeproof.jobs.answer_texts import AnswerText
-from routeproof.jobs.token_places import sampler_of, token_row
+from routeproof.jobs.gathering.answer_texts import AnswerText
+from routeproof.jobs.gathering.token_places import sampler_of, token_row
 from routeproof.proof.workload import SamplingSpec
 from routeproof.stats.drawn_from import Sampler
 

@@ -12,7 +12,7 @@ from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.result import Status
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Listener, Options, qualify
-from routeproof.jobs.until_decided import _rounds
+from routeproof.jobs.qualifying.until_decided import _rounds
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.records.store import RunFolder
 from routeproof.runs.plan import build_plan

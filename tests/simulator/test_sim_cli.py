@@ -13,7 +13,7 @@ from simulator import sim_client as client
 from routeproof.cli.selftest import UNKNOWN, told
 from routeproof.cli.simulate import command as simulate
 from routeproof.jobs.selftest import Power, PowerRow, Tried
-from routeproof.jobs.selftest_blind import blind_spots
+from routeproof.jobs.virtual.blind import blind_spots
 from routeproof.proof.workload import ArrivalSpec, LoadSpec, WorkloadSpec
 from routeproof.simulator.faults import FAULTS
 from routeproof.workloads.case import Case

@@ -7,9 +7,9 @@ import pytest
 from routeproof.errors import ConfigError
 from routeproof.jobs.selftest import power_of, simulated_routes, trimmed, usual_proof
 from routeproof.jobs.simulate import Simulation, route_of
-from routeproof.jobs.simulated_answers import book_of, entry_of, key_of
-from routeproof.jobs.virtual_run import Baseline, virtual_run
-from routeproof.jobs.virtual_venue import RunFaults
+from routeproof.jobs.virtual.run import Baseline, virtual_run
+from routeproof.jobs.virtual.simulated_answers import book_of, entry_of, key_of
+from routeproof.jobs.virtual.venue import RunFaults
 from routeproof.proof.workload import ArrivalSpec, LoadSpec, WorkloadSpec
 from routeproof.scorers.score import ScoredAnswer
 from routeproof.scorers.table import SCORERS

@@ -9,7 +9,7 @@ from pathlib import Path
 from zoo import zoo_rows, zoo_workload
 
 from routeproof.jobs.judge import judge
-from routeproof.jobs.virtual_run import Baseline, virtual_run
+from routeproof.jobs.virtual.run import Baseline, virtual_run
 
 NO_VERDICT = frozenset({"client_saturated"})
 BAD = frozenset({"failed"})

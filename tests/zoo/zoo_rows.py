@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from routeproof.jobs.virtual_venue import RunFaults
+from routeproof.jobs.virtual.venue import RunFaults
 from routeproof.proof.workload import SamplingSpec
 from routeproof.simulator.faults import FAULTS
 from routeproof.simulator.route import (

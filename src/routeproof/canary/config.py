@@ -9,20 +9,20 @@ from typing import Any
 
 import msgspec
 
-from routeproof.canary.cleaning import cleaner_of
-from routeproof.canary.evidence import SignalPolicy
-from routeproof.canary.features import FEATURES
-from routeproof.canary.listener import Tls
-from routeproof.canary.policies import policies
+from routeproof.canary.deciding.state import Steps
+from routeproof.canary.deciding.stores import check_store
+from routeproof.canary.relay.listener import Tls
 from routeproof.canary.route_names import slug, upstream, with_routes
-from routeproof.canary.shadow_rules import (
+from routeproof.canary.samples.cleaning import cleaner_of
+from routeproof.canary.splitting.features import FEATURES
+from routeproof.canary.splitting.shadow_rules import (
     check_shadow,
     graders_in_words,
     shadow_in_words,
 )
-from routeproof.canary.split import PPM
-from routeproof.canary.state import Steps
-from routeproof.canary.stores import check_store
+from routeproof.canary.splitting.split import PPM
+from routeproof.canary.weighing.evidence import SignalPolicy
+from routeproof.canary.weighing.policies import policies
 from routeproof.errors import ConfigError
 from routeproof.proof.canary import CanarySpec, sample_share
 from routeproof.proof.file import proof_of

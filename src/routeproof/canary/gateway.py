@@ -9,27 +9,27 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from routeproof.canary.cleaning import cleaner_of
 from routeproof.canary.config import CanaryConfig
-from routeproof.canary.controller import Controller
-from routeproof.canary.evidence import Evidence, decides
-from routeproof.canary.feedback import take_feedback
-from routeproof.canary.inbound import Limits
-from routeproof.canary.lease import Lease
-from routeproof.canary.relay import Relay
-from routeproof.canary.remembered import recall, remember
-from routeproof.canary.route_changes import draft_of, note_routes
+from routeproof.canary.deciding.controller import Controller
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.deciding.route_changes import draft_of, note_routes
+from routeproof.canary.deciding.state import RESTING, Command, Seen, State, new_attempt
+from routeproof.canary.deciding.store import AuditEntry, StateStore
+from routeproof.canary.deciding.stores import open_store
+from routeproof.canary.relay.inbound import Limits
+from routeproof.canary.relay.relay import Relay
+from routeproof.canary.relay.upstream import Deadlines, Pool
 from routeproof.canary.router import CanaryRouter, owner_digest
-from routeproof.canary.samples import Spool
-from routeproof.canary.sealing import seal_from
-from routeproof.canary.share import ShareMeter
+from routeproof.canary.samples.cleaning import cleaner_of
+from routeproof.canary.samples.sealing import seal_from
+from routeproof.canary.samples.spool import Spool
 from routeproof.canary.side import Around, Side, side_of
-from routeproof.canary.split import PPM, canary_share_of_samples
-from routeproof.canary.state import RESTING, Command, Seen, State, new_attempt
-from routeproof.canary.store import AuditEntry, StateStore
-from routeproof.canary.stores import open_store
-from routeproof.canary.taster import Taster
-from routeproof.canary.upstream import Deadlines, Pool
+from routeproof.canary.splitting.share import ShareMeter
+from routeproof.canary.splitting.split import PPM, canary_share_of_samples
+from routeproof.canary.tasting.feedback import take_feedback
+from routeproof.canary.tasting.remembered import recall, remember
+from routeproof.canary.tasting.taster import Taster
+from routeproof.canary.weighing.evidence import Evidence, decides
 from routeproof.engines.adapters import adapter
 from routeproof.errors import ConfigError, StoredRunError
 

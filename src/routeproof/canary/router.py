@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from routeproof.canary.decision import Decision, SecondTry
-from routeproof.canary.features import features_of, glance
-from routeproof.canary.lease import Lease
-from routeproof.canary.request import Request
-from routeproof.canary.shadow_rules import no_replay
-from routeproof.canary.share import ShareMeter
-from routeproof.canary.split import LiveArm, assign, is_sampled
-from routeproof.canary.structure import structure_check
-from routeproof.canary.tee import Copy
-from routeproof.canary.upstream import Pool
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.relay.decision import Decision, SecondTry
+from routeproof.canary.relay.request import Request
+from routeproof.canary.relay.upstream import Pool
+from routeproof.canary.splitting.features import features_of, glance
+from routeproof.canary.splitting.shadow_rules import no_replay
+from routeproof.canary.splitting.share import ShareMeter
+from routeproof.canary.splitting.split import LiveArm, assign, is_sampled
+from routeproof.canary.splitting.structure import structure_check
+from routeproof.canary.tasting.tee import Copy
 from routeproof.proof.canary import TrafficSpec
 
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")

@@ -11,11 +11,11 @@ from typing import Any
 
 import uvicorn
 
-from routeproof.canary.access_log import AccessLog
+from routeproof.canary.admin.metric_families import measured
+from routeproof.canary.admin.server import server
 from routeproof.canary.gateway import Gateway
-from routeproof.canary.listener import Address, Listener
-from routeproof.canary.metric_families import measured
-from routeproof.canary.server import server
+from routeproof.canary.relay.access_log import AccessLog
+from routeproof.canary.relay.listener import Address, Listener
 from routeproof.errors import ConfigError
 
 LOG_EVERY_S = 1.0

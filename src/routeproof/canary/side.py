@@ -4,21 +4,21 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from routeproof.canary.asked_http import Endpoint, bearer
-from routeproof.canary.asking import Asker
 from routeproof.canary.config import CanaryConfig
-from routeproof.canary.curves import Curves
-from routeproof.canary.graders import Grader, embedding_grader, off_topic_grader
-from routeproof.canary.health import Budget
-from routeproof.canary.lease import Lease
-from routeproof.canary.likelihood_grader import LikelihoodGrader
-from routeproof.canary.otlp import Exporter, Measured
-from routeproof.canary.otlp_names import convention_of
-from routeproof.canary.otlp_wire import destination_of, server_of
-from routeproof.canary.replayer import Replayer
-from routeproof.canary.share import ShareMeter
-from routeproof.canary.taster import Taster
-from routeproof.canary.tee import Copy
+from routeproof.canary.deciding.lease import Lease
+from routeproof.canary.otlp.exporter import Exporter, Measured
+from routeproof.canary.otlp.names import convention_of
+from routeproof.canary.otlp.wire import destination_of, server_of
+from routeproof.canary.splitting.share import ShareMeter
+from routeproof.canary.tasting.asked_http import Endpoint, bearer
+from routeproof.canary.tasting.asking import Asker
+from routeproof.canary.tasting.graders import Grader, embedding_grader, off_topic_grader
+from routeproof.canary.tasting.likelihood_grader import LikelihoodGrader
+from routeproof.canary.tasting.replayer import Replayer
+from routeproof.canary.tasting.taster import Taster
+from routeproof.canary.tasting.tee import Copy
+from routeproof.canary.weighing.curves import Curves
+from routeproof.canary.weighing.health import Budget
 from routeproof.errors import ConfigError
 from routeproof.proof.policy import JudgeSpec
 from routeproof.scorers.judge.endpoint import ask_endpoint

@@ -27,7 +27,7 @@ def command(run: Path, require: str, lock: Path | None, as_json: bool) -> None:
     """Judge RUN again from what is stored; the same folder gives the same bytes."""
     from routeproof.cli.run_options import show_verdict
     from routeproof.jobs.judge import judge
-    from routeproof.jobs.pairing import lock_pairing
+    from routeproof.jobs.qualifying.pairing import lock_pairing
 
     judgement = judge(run)
     if lock is not None:

@@ -90,7 +90,7 @@ def command(url: str, **given: Any) -> None:
 def show(found: "Loaded", *, as_json: bool) -> None:
     """Print what was measured; exit with 130 when it was interrupted."""
     from routeproof.cli.load_text import table
-    from routeproof.jobs.load_summary import summary
+    from routeproof.jobs.loading.summary import summary
 
     if as_json:
         click.echo(json.dumps(summary(found.run), indent=2))

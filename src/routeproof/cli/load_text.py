@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from routeproof.gates.facts import LoadRow
-from routeproof.jobs.load_summary import Measured, level_part, speed_of
+from routeproof.jobs.loading.summary import Measured, level_part, speed_of
 from routeproof.reports import figures
 
 _HEAD = f"{'metric':<32}{'p50':>12}{'p95':>12}{'p99':>12}{'mean':>12}{'n':>8}"

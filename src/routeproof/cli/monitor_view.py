@@ -16,8 +16,8 @@ from rich.table import Table
 from routeproof.cli.report_options import colour_wanted
 from routeproof.errors import ConfigError
 from routeproof.jobs.monitor import Monitor, MonitorOptions, monitor, shown
-from routeproof.jobs.monitor_server import exposing
-from routeproof.jobs.monitor_ticks import Tick
+from routeproof.jobs.monitoring.server import exposing
+from routeproof.jobs.monitoring.ticks import Tick
 from routeproof.jobs.probe import endpoint_at
 from routeproof.metrics.live import LIVE
 from routeproof.reports.monitor_text import alarm_lines, number, sparkline, tick_line

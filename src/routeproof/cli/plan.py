@@ -35,7 +35,7 @@ def command(
     Nothing is sent. Without --like, the length and speed of answers are assumed.
     """
     from routeproof.jobs.plan import plan
-    from routeproof.jobs.run_options import Options
+    from routeproof.jobs.qualifying.run_options import Options
 
     planned = plan(
         proof,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from routeproof.jobs.plan_shapes import Bounds, ProofPlan, QuestionPlan
+    from routeproof.jobs.planning.shapes import Bounds, ProofPlan, QuestionPlan
 
 
 def plan_lines(planned: ProofPlan) -> Iterator[str]:

@@ -48,10 +48,10 @@ def command(
     Keys: 1 left, 2 neither, 3 right, s cannot say, u back. Labels are kept in
     RUN/review/labels.jsonl.
     """
-    from routeproof.jobs.gathered import judged_scores
-    from routeproof.jobs.review import Question, Review
-    from routeproof.jobs.review_server import export_labels, serving
-    from routeproof.jobs.review_summary import summarise
+    from routeproof.jobs.gathering.gathered import judged_scores
+    from routeproof.jobs.reviewing.server import export_labels, serving
+    from routeproof.jobs.reviewing.session import Question, Review
+    from routeproof.jobs.reviewing.summary import summarise
     from routeproof.scorers.label_files import read_labels
 
     kind: Question = "correct" if question == "correct" else "preference"

@@ -11,8 +11,8 @@ import click
 
 from routeproof.cli.progress import download_bar, request_bar
 from routeproof.cli.report_options import colour_wanted
-from routeproof.jobs.pairing import lock_pairing, pairing_of
 from routeproof.jobs.qualify import Listener
+from routeproof.jobs.qualifying.pairing import lock_pairing, pairing_of
 from routeproof.jobs.report import report
 from routeproof.reports.judgement import Judgement, encode
 from routeproof.reports.requirement import exit_code

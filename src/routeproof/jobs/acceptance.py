@@ -6,8 +6,8 @@ from pathlib import Path
 from routeproof.errors import FormatError
 from routeproof.gates.acceptance_reference import reference_from
 from routeproof.gates.measure_acceptance import like_of, own_requests
-from routeproof.jobs.evidence_of import facts_of, routes_of
-from routeproof.jobs.gathered import Gathered, gather_run
+from routeproof.jobs.gathering.evidence_of import facts_of, routes_of
+from routeproof.jobs.gathering.gathered import Gathered, gather_run
 from routeproof.metrics.acceptance_drift import (
     TOLERANCE,
     Drift,

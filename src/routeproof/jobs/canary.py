@@ -13,16 +13,16 @@ from typing import Any
 
 import uvloop
 
-from routeproof.canary import weekly_page
-from routeproof.canary.admin import Admin
+from routeproof.canary.admin.app import Admin
 from routeproof.canary.config import CanaryConfig, in_words, load_canary
+from routeproof.canary.deciding.stores import open_store
 from routeproof.canary.gateway import Gateway
-from routeproof.canary.samples import Spool
-from routeproof.canary.sealing import seal_from
+from routeproof.canary.samples.sealing import seal_from
+from routeproof.canary.samples.spool import Spool
 from routeproof.canary.serve import serving, settle
-from routeproof.canary.stores import open_store
-from routeproof.canary.weekly import DAY_S
-from routeproof.canary.weekly import weekly as weekly_of
+from routeproof.canary.weekly import page as weekly_page
+from routeproof.canary.weekly.indicators import DAY_S
+from routeproof.canary.weekly.indicators import weekly as weekly_of
 from routeproof.errors import ConfigError
 
 

@@ -8,10 +8,14 @@ import numpy as np
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.facts import QualityRow
 from routeproof.gates.measure_quality import Answers, quality_phase, quality_rows
-from routeproof.jobs.compare_speed import gains, numbers
-from routeproof.jobs.evidence_of import facts_of
-from routeproof.jobs.gathered import Gathered, gather_run
-from routeproof.jobs.merged import merged_requests, merged_scores, same_scorers
+from routeproof.jobs.comparing.merged import (
+    merged_requests,
+    merged_scores,
+    same_scorers,
+)
+from routeproof.jobs.comparing.speed import gains, numbers
+from routeproof.jobs.gathering.evidence_of import facts_of
+from routeproof.jobs.gathering.gathered import Gathered, gather_run
 from routeproof.jobs.report import load_judgement
 from routeproof.metrics.pairs import pair_arms
 from routeproof.metrics.requests import Requests

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from routeproof.engines.embedded import Progress
-from routeproof.jobs.stand_up import stand_up
+from routeproof.jobs.qualifying.stand_up import stand_up
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.routes.diff import diff as compare

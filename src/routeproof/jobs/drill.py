@@ -18,17 +18,17 @@ import msgspec
 import uvloop
 
 from routeproof.canary.config import CanaryConfig, load_canary
-from routeproof.canary.evidence import SignalPolicy
+from routeproof.canary.deciding.state import State, Steps
+from routeproof.canary.deciding.store import AuditEntry, StaleRevisionError
+from routeproof.canary.deciding.stores import open_store
 from routeproof.canary.gateway import Gateway
-from routeproof.canary.headers import request_head
+from routeproof.canary.relay.headers import request_head
+from routeproof.canary.relay.upstream import Pool, UpstreamError
 from routeproof.canary.serve import Serving, serving
-from routeproof.canary.split import PPM
-from routeproof.canary.state import State, Steps
-from routeproof.canary.store import AuditEntry, StaleRevisionError
-from routeproof.canary.stores import open_store
-from routeproof.canary.upstream import Pool, UpstreamError
+from routeproof.canary.splitting.split import PPM
+from routeproof.canary.weighing.evidence import SignalPolicy
 from routeproof.errors import ConfigError
-from routeproof.jobs.drill_evidence import Drilled, How
+from routeproof.jobs.gathering.drill_evidence import Drilled, How
 from routeproof.proof.canary import GradersSpec
 from routeproof.simulator.defects import Defects, StreamDefects
 from routeproof.simulator.proxy import serve_proxy

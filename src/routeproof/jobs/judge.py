@@ -8,10 +8,10 @@ from routeproof import __version__
 from routeproof.gates.evidence import Evidence
 from routeproof.gates.result import Check, GateResult, Status
 from routeproof.gates.table import judge as judge_gates
-from routeproof.jobs.checklist import atrt
-from routeproof.jobs.evidence_of import evidence_of
-from routeproof.jobs.gathered import Gathered, file_digest, gather_run
-from routeproof.jobs.search_record import SEARCH_NAME, search_tables
+from routeproof.jobs.gathering.checklist import atrt
+from routeproof.jobs.gathering.evidence_of import evidence_of
+from routeproof.jobs.gathering.gathered import Gathered, file_digest, gather_run
+from routeproof.jobs.gathering.search_record import SEARCH_NAME, search_tables
 from routeproof.records.files import write_atomically
 from routeproof.reports.judgement import (
     Evidenced,

@@ -11,7 +11,7 @@ import msgspec
 import uvloop
 
 from routeproof.errors import MeasurementError
-from routeproof.jobs.load_plan import LoadOptions, planned, slo_limits, target_of
+from routeproof.jobs.loading.plan import LoadOptions, planned, slo_limits, target_of
 from routeproof.records.manifest import Threshold
 from routeproof.records.record import Arm
 from routeproof.records.store import RunFolder
@@ -25,7 +25,7 @@ from routeproof.runs.shard import dead_shards
 from routeproof.runs.sharded import conduct_sharded, stages_done
 
 if TYPE_CHECKING:
-    from routeproof.jobs.load_summary import Measured
+    from routeproof.jobs.loading.summary import Measured
 
 __all__ = ["Loaded", "LoadOptions", "collect", "load", "prepare"]
 
@@ -139,8 +139,8 @@ def collect(path: Path, shards: int) -> Loaded:
 
 def _shown(folder: RunFolder, *, is_interrupted: bool = False) -> Loaded:
     # Imported after the run: charts and statistics take a second to load.
-    from routeproof.jobs.load_page import write_page
-    from routeproof.jobs.load_summary import measured
+    from routeproof.jobs.loading.page import write_page
+    from routeproof.jobs.loading.summary import measured
 
     return Loaded(measured(folder), is_interrupted, write_page(folder))
 

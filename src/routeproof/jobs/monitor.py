@@ -13,8 +13,8 @@ from routeproof.engines.endpoint import Endpoint
 from routeproof.engines.http import fetch
 from routeproof.engines.probe import probe
 from routeproof.errors import ConfigError
-from routeproof.jobs.monitor_ticks import Tick
-from routeproof.jobs.monitor_watch import Look, Watcher
+from routeproof.jobs.monitoring.ticks import Tick
+from routeproof.jobs.monitoring.watch import Look, Watcher
 from routeproof.reports.monitor_page import Shown
 from routeproof.routes.read_back import ReadBack
 

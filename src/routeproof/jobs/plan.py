@@ -6,23 +6,23 @@ from pathlib import Path
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.questions import Question, questions
 from routeproof.gates.slices import case_facts
-from routeproof.jobs.evidence_of import agreed_of
-from routeproof.jobs.lossless_probe import PROBES, TOKENS
-from routeproof.jobs.plan_costs import (
+from routeproof.jobs.gathering.evidence_of import agreed_of
+from routeproof.jobs.planning.costs import (
     RequestCost,
     assumed_cost,
     measured_cost,
     stage_costs,
 )
-from routeproof.jobs.plan_questions import (
+from routeproof.jobs.planning.questions import (
     FLIPS,
     bounds_of,
     pairs_of,
     question_plan,
 )
-from routeproof.jobs.plan_shapes import EarlyStop, ProofPlan, TolerancePrice
-from routeproof.jobs.run_options import Options, with_options
-from routeproof.jobs.spot_check import (
+from routeproof.jobs.planning.shapes import EarlyStop, ProofPlan, TolerancePrice
+from routeproof.jobs.qualifying.lossless_probe import PROBES, TOKENS
+from routeproof.jobs.qualifying.run_options import Options, with_options
+from routeproof.jobs.qualifying.spot_check import (
     change_class_of,
     is_spot_check,
     spot_checked,

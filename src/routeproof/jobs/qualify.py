@@ -14,29 +14,37 @@ import uvloop
 
 from routeproof.errors import ConfigError, StoredRunError
 from routeproof.gates.result import Status
-from routeproof.jobs.acceptance_past import keep_reference
-from routeproof.jobs.agreed import check_questions
-from routeproof.jobs.drill_evidence import keep_drill
-from routeproof.jobs.engine_papers import deaths_noted, engine_facts, keep_answers
-from routeproof.jobs.environment import environment, versions
-from routeproof.jobs.evidence_of import agreed_of
-from routeproof.jobs.full_suite import is_reclassed, the_rest
+from routeproof.jobs.gathering.acceptance_past import keep_reference
+from routeproof.jobs.gathering.agreed import check_questions
+from routeproof.jobs.gathering.drill_evidence import keep_drill
+from routeproof.jobs.gathering.evidence_of import agreed_of
+from routeproof.jobs.gathering.full_suite import is_reclassed, the_rest
+from routeproof.jobs.gathering.judges import ask_judges
+from routeproof.jobs.gathering.reuse import NOTE as REUSE_NOTE
+from routeproof.jobs.gathering.reuse import Asking, refuse_other, reuse
 from routeproof.jobs.judge import judge
-from routeproof.jobs.judges import ask_judges
-from routeproof.jobs.lossless_probe import probe_routes
-from routeproof.jobs.reuse import NOTE as REUSE_NOTE
-from routeproof.jobs.reuse import Asking, refuse_other, reuse
-from routeproof.jobs.route_checks import RouteChecks, check_routes
-from routeproof.jobs.run_options import (
+from routeproof.jobs.qualifying.engine_papers import (
+    deaths_noted,
+    engine_facts,
+    keep_answers,
+)
+from routeproof.jobs.qualifying.environment import environment, versions
+from routeproof.jobs.qualifying.lossless_probe import probe_routes
+from routeproof.jobs.qualifying.route_checks import RouteChecks, check_routes
+from routeproof.jobs.qualifying.run_options import (
     Listener,
     Options,
     as_begun,
     opened,
     with_options,
 )
-from routeproof.jobs.spot_check import change_class_of, is_spot_check, spot_checked
-from routeproof.jobs.stand_up import Routes, Standing, stand_up
-from routeproof.jobs.until_decided import UntilDecided
+from routeproof.jobs.qualifying.spot_check import (
+    change_class_of,
+    is_spot_check,
+    spot_checked,
+)
+from routeproof.jobs.qualifying.stand_up import Routes, Standing, stand_up
+from routeproof.jobs.qualifying.until_decided import UntilDecided
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.records.manifest import Manifest, Threshold

@@ -15,8 +15,8 @@ import msgspec
 from routeproof.errors import ConfigError
 from routeproof.gates.result import Status
 from routeproof.jobs.judge import judge
-from routeproof.jobs.selftest_blind import blind_spots
-from routeproof.jobs.virtual_run import Baseline, virtual_run
+from routeproof.jobs.virtual.blind import blind_spots
+from routeproof.jobs.virtual.run import Baseline, virtual_run
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import DraftSpec, EngineSpec, RouteSpec, SpeculationSpec

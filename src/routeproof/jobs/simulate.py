@@ -12,7 +12,7 @@ import msgspec
 import uvloop
 
 from routeproof.errors import ConfigError
-from routeproof.jobs.simulated_answers import book_of
+from routeproof.jobs.virtual.simulated_answers import book_of
 from routeproof.proof.workload import WorkloadSpec
 from routeproof.simulator.book import EMPTY, Book
 from routeproof.simulator.defects import Defects

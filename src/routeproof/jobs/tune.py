@@ -18,10 +18,10 @@ from routeproof.engines.template_options import impossible, with_options
 from routeproof.engines.templates import with_draft_tokens
 from routeproof.errors import ConfigError, EngineError
 from routeproof.gates.facts import LoadRow, RatioRow, Row
+from routeproof.jobs.gathering.search_record import SEARCH_NAME
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Listener, Options, qualify
 from routeproof.jobs.report import load_judgement
-from routeproof.jobs.search_record import SEARCH_NAME
 from routeproof.jobs.tune_choice import Chosen, choose, is_hopeless
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof

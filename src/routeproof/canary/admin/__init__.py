@@ -1,0 +1,1 @@
+"""The second listener: dashboard, commands, metrics, roles for other tools."""

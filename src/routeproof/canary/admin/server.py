@@ -1,0 +1,66 @@
+"""The admin listener: an ASGI application on uvicorn."""
+
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from routeproof.canary.relay.listener import Address, Tls
+
+HEADER_BYTES_MAX = 32 * 1024
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs several of them."""
+
+    def install_signal_handlers(self) -> None:
+        """Nothing: the caller decides when to stop."""
+
+
+def server(
+    app: Callable[..., Any],
+    address: str,
+    *,
+    tls: Tls | None = None,
+    grace_s: int = 30,
+) -> uvicorn.Server:
+    """A uvicorn server for an ASGI application, not started yet.
+
+    Args:
+        app: The application.
+        address: ``host:port`` or ``unix:/path``.
+        tls: ``None`` speaks plain HTTP.
+        grace_s: How long running exchanges may take to end when it stops.
+
+    Raises:
+        ConfigError: The address makes no sense.
+    """
+    found = Address.of(address)
+    where: dict[str, Any] = {"host": found.host, "port": found.port}
+    if found.unix is not None:
+        where = {"uds": found.unix}
+    if tls is not None:
+        tls.context()  # says what is wrong with the files, in our words
+        where |= {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.private_key}
+    config = uvicorn.Config(
+        app,
+        **where,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_level="critical",
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=grace_s,
+        h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        ssl_version=ssl.PROTOCOL_TLS_SERVER,
+    )
+    return _Server(config)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address."""
+    return Address.of(address).is_loopback()

@@ -1,0 +1,1 @@
+"""Tasted answers and metrics sent to an OpenTelemetry collector."""

@@ -1,0 +1,1 @@
+"""From a client to an upstream and back: bytes, deadlines, disconnects."""

@@ -1,0 +1,392 @@
+"""One connection of a client: asyncio protocol and httptools, one answer at a time.
+
+What a client may not do ends here: heads and bodies that come too slowly or grow too
+long, bytes that are no HTTP. Requests sent ahead wait until their turn.
+"""
+
+import asyncio
+from collections import deque
+from http import HTTPStatus
+from typing import NamedTuple, Protocol, cast
+
+import httptools
+import msgspec
+
+from routeproof.canary.relay.connection import Headers
+from routeproof.canary.relay.request import Limits, Request, origin_form
+
+__all__ = ["Inbound", "Limits", "Listening", "Serves"]
+
+LINGER_S = 2.0
+"""How long a refused client may still send before the connection is dropped."""
+
+AHEAD_MAX = 4
+"""With so many whole requests waiting, the connection is not read from."""
+
+_REASONS = {s.value: s.phrase.encode() for s in HTTPStatus}
+_BODILESS = (204, 304)
+
+
+class Listening(Protocol):
+    """Who is told of a client that waits for its answer."""
+
+    def client_gone(self) -> None:
+        """The client closed its connection."""
+        ...
+
+    def client_full(self) -> None:
+        """The client reads more slowly than it is written to."""
+        ...
+
+    def client_ready(self) -> None:
+        """It reads again."""
+        ...
+
+
+class Serves(Protocol):
+    """Takes whole requests."""
+
+    def begin(self, request: Request, client: "Inbound") -> None:
+        """Answer this request, now or later."""
+        ...
+
+
+class _Waiting(NamedTuple):
+    request: Request
+    is_old: bool
+    is_last: bool
+
+
+class Inbound(asyncio.Protocol):
+    """The server's side of one client connection."""
+
+    def __init__(
+        self, serves: Serves, limits: Limits, others: "set[Inbound] | None" = None
+    ) -> None:
+        self.serves = serves
+        self.limits = limits
+        self.others = others
+        self.listening: Listening | None = None
+        self.is_last = False
+        self.is_busy = False
+        self.is_gone = False
+        self.parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._ready: deque[_Waiting] = deque()
+        self._is_held = False
+        self._refusal: tuple[int, str] | None = None
+        self._is_deaf = False
+        self._phase = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_bodiless = False
+        self._is_old = False
+        self._is_chunked = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._url = b""
+        self._headers: Headers = []
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._head_size = 0
+        self._has_begun = False
+        self._has_head = False
+
+    # What the transport tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the clock of the first head."""
+        self._transport = cast("asyncio.Transport", transport)
+        if self.others is not None:
+            self.others.add(self)
+        self._wait_for("head")
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser; serve what became whole."""
+        if self._is_deaf:
+            return
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._is_deaf = True  # we switch to nothing
+        except httptools.HttpParserError:
+            self._refuse(400, "that is not HTTP/1.1")
+        if self._has_begun and not self._has_head:
+            self._head_size += len(data)
+            if self._head_size > self.limits.header_bytes:
+                self._refuse(431, "request head too large")
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        """A client that stops sending is taken as gone."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is waited for any more."""
+        self.is_gone = True
+        if self.others is not None:
+            self.others.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ready.clear()
+        listening, self.listening = self.listening, None
+        if listening is not None:
+            listening.client_gone()
+
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+        if self.listening is not None:
+            self.listening.client_full()
+
+    def resume_writing(self) -> None:
+        """The client caught up."""
+        if self.listening is not None:
+            self.listening.client_ready()
+
+    # What the parser tells.
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._clear()
+        self._has_begun = True
+
+    def on_url(self, url: bytes) -> None:
+        """The target, or a piece of it."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; trailers after the body are ignored."""
+        if self._has_head or self._refusal is not None:
+            return
+        self._head_size += len(name) + len(value)
+        if self._head_size > self.limits.header_bytes:
+            self._refuse(431, "request headers too large")
+            return
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: a body that is announced too large is not read."""
+        if self._has_head or self._refusal is not None:
+            return
+        self._has_head = True
+        self._head_size = 0
+        for name, value in self._headers:
+            if name == b"content-length" and int(value) > self.limits.body_bytes:
+                self._refuse(413, f"body above {self.limits.body_bytes} bytes")
+            elif name == b"expect" and value.lower() == b"100-continue":
+                self._encourage()
+
+    def _encourage(self) -> None:
+        if not (self.is_busy or self._ready):
+            self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body, counted while it comes."""
+        self._size += len(body)
+        if self._size > self.limits.body_bytes:
+            self._refuse(413, f"body above {self.limits.body_bytes} bytes")
+        elif self._refusal is None:
+            self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        if self._refusal is not None:
+            return
+        target = origin_form(self._url)
+        method = self.parser.get_method().decode("latin-1")
+        if target is None or method == "CONNECT":
+            self._refuse(400, "the request names no path of this server")
+            return
+        pieces = self._pieces
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        parser = self.parser
+        is_old = parser.get_http_version() != "1.1"
+        is_last = is_old or not parser.should_keep_alive() or parser.should_upgrade()
+        self._is_deaf = self._is_deaf or is_last
+        request = Request(method, target, self._headers, body)
+        self._ready.append(_Waiting(request, is_old, is_last))
+        self._clear()
+
+    # One request after the other.
+
+    def _go_on(self) -> None:
+        """Serve what waits, refuse what must be, set the clock."""
+        if self.is_gone or self._transport is None:
+            return
+        if not self.is_busy:
+            if self._ready:
+                self._serve(self._ready.popleft())
+                return
+            if self._refusal is not None:
+                status, message = self._refusal
+                self._is_bodiless = self._is_old = False
+                self.is_busy = True
+                self.answer(status, message, is_last=True)
+                return
+            if self.is_last:
+                self._close()
+                return
+        elif len(self._ready) >= AHEAD_MAX:
+            self._hold(True)
+        self._wait_for(self._state())
+
+    def _serve(self, waiting: _Waiting) -> None:
+        request, self._is_old, is_last = waiting
+        self.is_last = self.is_last or is_last
+        self._is_bodiless = request.method == "HEAD"
+        self.is_busy = True
+        self._hold(len(self._ready) >= AHEAD_MAX)
+        self._wait_for("")
+        self.serves.begin(request, self)
+
+    def _hold(self, is_held: bool) -> None:
+        if is_held is self._is_held or self._transport is None:
+            return
+        self._is_held = is_held
+        if is_held:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _state(self) -> str:
+        if self.is_busy:
+            return ""
+        if self._has_head:
+            return "body"
+        return "head" if self._has_begun or self._phase == "head" else "idle"
+
+    def _refuse(self, status: int, message: str) -> None:
+        self._is_deaf = True
+        if self._refusal is None:
+            self._refusal = (status, message)
+
+    def _wait_for(self, phase: str) -> None:
+        """Set the clock for what must come next; nothing when we are to act."""
+        if phase == self._phase:
+            return
+        self._phase = phase
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if phase:
+            limits = self.limits
+            seconds = limits.idle_s if phase == "idle" else limits.receive_s
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(seconds, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self._phase == "body":
+            seconds = f"{self.limits.receive_s:g} s"
+            self._refuse(408, f"the body did not come within {seconds}")
+            self._go_on()
+        else:
+            self.abort()
+
+    # What the relay says.
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Begin an answer; without ``content-length`` its body is sent in chunks."""
+        self._is_bodiless = self._is_bodiless or status in _BODILESS
+        self._is_chunked = not (
+            self._is_bodiless
+            or self._is_old
+            or any(name == b"content-length" for name, _ in headers)
+        )
+        lines = [b"HTTP/1.1 %d %b" % (status, _REASONS.get(status, b""))]
+        lines += [b"%b: %b" % header for header in headers]
+        if self._is_chunked:
+            lines.append(b"transfer-encoding: chunked")
+        if self.is_last:
+            lines.append(b"connection: close")
+        lines += (b"", b"")
+        self._write(b"\r\n".join(lines))
+
+    def piece(self, data: bytes) -> None:
+        """A piece of the body, not empty."""
+        if self._is_chunked:
+            self._write(b"%x\r\n%b\r\n" % (len(data), data))
+        elif not self._is_bodiless:
+            self._write(data)
+
+    def finish(self) -> None:
+        """The answer is whole; the next request may have come already."""
+        if self._is_chunked:
+            self._write(b"0\r\n\r\n")
+        self._is_chunked = self.is_busy = False
+        self.listening = None
+        if self._refusal is None and self.is_last and not self._ready:
+            self._close()
+        elif self._ready:
+            asyncio.get_running_loop().call_soon(self._go_on)
+        else:
+            self._go_on()
+
+    def answer(
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after: int | None = None,
+        is_last: bool = False,
+    ) -> None:
+        """A whole answer of our own, in the shape OpenAI clients read.
+
+        ``is_last`` closes the connection: what is left of a request is not read.
+        """
+        error = {"message": message, "type": "routeproof", "code": status}
+        body = msgspec.json.encode({"error": error})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        if retry_after is not None:
+            headers.append((b"retry-after", b"%d" % retry_after))
+        self.is_last = self.is_last or is_last
+        self.start(status, headers)
+        self.piece(body)
+        if not is_last:
+            self.finish()
+            return
+        self._is_deaf, self.listening = True, None
+        self._ready.clear()
+        self._linger()
+
+    def break_off(self) -> None:
+        """End an answer that cannot be whole: the framing stays broken."""
+        self.listening = None
+        self._ready.clear()
+        self._is_deaf = True
+        self._close()
+
+    def end_after_answer(self) -> None:
+        """The server stops: close now, or when the running answer is out."""
+        self.is_last = True
+        if not self.is_busy:
+            self._close()
+
+    def abort(self) -> None:
+        """Drop the connection now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _linger(self) -> None:
+        """Let a refused client read why, though it may still be sending."""
+        transport = self._transport
+        if transport is None or self.is_gone:
+            return
+        self._wait_for("")
+        if not transport.can_write_eof():
+            transport.close()
+            return
+        transport.write_eof()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(LINGER_S, transport.abort)
+
+    def _write(self, data: bytes) -> None:
+        if not self.is_gone and self._transport is not None:
+            self._transport.write(data)
+
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,1 @@
+"""Sampled answers: cleaned, sealed, kept, and what each one shows by itself."""

@@ -1,0 +1,1 @@
+"""Off the event loop: copies to samples to signals, and others asked for opinions."""

@@ -1,0 +1,1 @@
+"""Signals to evidence that may be looked at all the time."""

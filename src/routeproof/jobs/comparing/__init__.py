@@ -1,0 +1,1 @@
+"""Two runs of one proof side by side."""

@@ -1,0 +1,1 @@
+"""A run folder, read once, as the evidence that the gates judge."""

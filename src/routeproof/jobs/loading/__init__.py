@@ -1,0 +1,1 @@
+"""One endpoint under load: what is sent, and what is said of it."""

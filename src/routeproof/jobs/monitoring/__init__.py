@@ -1,0 +1,1 @@
+"""A live engine, looked at again and again."""

@@ -1,0 +1,1 @@
+"""What a proof needs and costs before anything is sent."""

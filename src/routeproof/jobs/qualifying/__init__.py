@@ -1,0 +1,1 @@
+"""What stands around the sending: routes up, checked, probed, written down."""

@@ -1,0 +1,1 @@
+"""People judge answers without knowing whose they are."""

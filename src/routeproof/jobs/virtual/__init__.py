@@ -1,0 +1,1 @@
+"""A whole run against simulated routes, in virtual time."""
