@@ -50,9 +50,11 @@ async def serving(
     somebody connects.
     """
     served = Served("")
+    open_ones = set()
     release = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        open_ones.add(writer)
         try:
             if "*" in pages:
                 writer.write(_bytes(pages["*"]))
@@ -87,7 +89,15 @@ async def serving(
     finally:
         release.set()
         server.close()
+        # A connection that was just accepted becomes a task in the next turns, and one
+        # that is aborted closes its socket in the next turns.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        for writer in open_ones:
+            writer.transport.abort()
         await server.wait_closed()
+        for _ in range(3):
+            await asyncio.sleep(0)
 
 
 def _bytes(page: Page) -> bytes:

@@ -187,3 +187,18 @@ class Connection(asyncio.Protocol):
 def protocol(handler: Handler) -> Callable[[], Connection]:
     """A factory for ``loop.create_server``."""
     return lambda: Connection(handler)
+
+
+async def end_serving(listening: asyncio.Server, stop: Callable[[], None]) -> None:
+    """Stop listening, drop every client, and wait until their sockets are closed.
+
+    A connection that was just accepted gets its protocol some turns of the loop later,
+    and an aborted one closes its socket in the turn after.
+    """
+    listening.close()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    stop()
+    await listening.wait_closed()
+    for _ in range(3):
+        await asyncio.sleep(0)

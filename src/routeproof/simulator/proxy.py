@@ -13,7 +13,7 @@ import msgspec
 
 from routeproof.errors import ConfigError
 from routeproof.simulator.defects import Defects, StreamDefects
-from routeproof.simulator.http import Connection, protocol
+from routeproof.simulator.http import Connection, end_serving, protocol
 from routeproof.simulator.pipe import Pipe
 from routeproof.simulator.stream_filter import StreamFilter, edited, stripped_body
 
@@ -242,6 +242,4 @@ async def serve_proxy(
     try:
         yield Proxying(f"http://{host}:{bound}", bound)
     finally:
-        handler.stop()
-        listening.close()
-        await listening.wait_closed()
+        await end_serving(listening, handler.stop)

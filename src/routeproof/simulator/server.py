@@ -15,7 +15,7 @@ from routeproof.simulator.defects import Defects
 from routeproof.simulator.dialects.table import dialect
 from routeproof.simulator.engine import Engine
 from routeproof.simulator.faults import defects_of
-from routeproof.simulator.http import Connection, protocol
+from routeproof.simulator.http import Connection, end_serving, protocol
 from routeproof.simulator.paced import PacedServer
 from routeproof.simulator.pipe import Pipe
 from routeproof.simulator.reply import Reply
@@ -286,6 +286,4 @@ async def serve(
     try:
         yield Serving(f"http://{host}:{bound}", bound, handler)
     finally:
-        handler.stop()
-        listening.close()
-        await listening.wait_closed()
+        await end_serving(listening, handler.stop)
