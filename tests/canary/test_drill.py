@@ -41,6 +41,7 @@ def test_the_way_back_is_walked_and_noted_and_the_real_canary_stays(tmp_path, ho
     assert found.problem() is None
     assert found.candidate_before > 0 and found.candidate_after == 0
     assert found.to_last_byte_s < 2.0
+    assert found.to_last_byte_s <= found.to_share_zero_s < 2.0
     assert (reached > 0) is (how == "trigger")
     assert msgspec.json.decode(kept.read_bytes(), type=Drilled) == found
     store = SqliteStore(config.folder / "state.db")
@@ -67,6 +68,7 @@ SEEN = Drilled(
     candidate_after=0,
     failed_after=0,
     to_last_byte_s=0.25,
+    to_share_zero_s=1.25,
 )
 
 
@@ -78,6 +80,8 @@ SEEN = Drilled(
         ({"candidate_after": 1}, "still got 1 requests"),
         ({"failed_after": 2}, "2 requests failed"),
         ({"to_last_byte_s": 2.5}, "2.50 s later"),
+        ({"to_share_zero_s": None}, "never seen at 0"),
+        ({"to_share_zero_s": 2.5}, "share was 0 only 2.50 s later"),
     ],
 )
 def test_a_drill_that_shows_no_way_back_says_so(change, words):
@@ -102,6 +106,7 @@ def test_the_evidence_goes_with_the_run_and_its_words_into_the_proof(tmp_path):
     (tmp_path / "evidence.json").unlink()
     assert with_drill(proof, run).rollback.drilled == SEEN.in_words()
     assert "0 of 40 requests" in SEEN.in_words()
+    assert "an observed share of 0 1.25 s after the trigger" in SEEN.in_words()
 
 
 def test_a_text_instead_of_evidence_stays_as_it_is(tmp_path):

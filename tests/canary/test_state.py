@@ -1,3 +1,6 @@
+from typing import get_args
+
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -5,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from routeproof.canary.deciding.state import (
     RESTING,
+    Phase,
     Seen,
     SignalOutcome,
     State,
@@ -97,6 +101,41 @@ def test_a_rolled_back_digest_needs_an_override():
 def test_a_command_out_of_place_is_refused_with_the_reason():
     with pytest.raises(ValueError, match="cannot promote a canary that is ready"):
         obey(State(name="c", candidate_digest="d"), "promote", 0.0, STEPS)
+
+
+def in_phase(phase):
+    """A canary in each phase there is, as it gets there."""
+    going = obey(started(), "rollback", 0.0, STEPS)
+    return {
+        "ready": State(name="c", candidate_digest="d"),
+        "stepping": started(),
+        "held": advance(started(), look(0.0, {}), STEPS),
+        "paused": obey(started(), "pause", 0.0, STEPS),
+        "rolling_back": going,
+        "rolled_back": advance(going, look(0.0, share=0.0), STEPS),
+        "promoted": obey(
+            msgspec.structs.replace(started(), step=3), "promote", 0.0, STEPS
+        ),
+    }[phase]
+
+
+@pytest.mark.parametrize("phase", get_args(Phase))
+def test_every_phase_has_a_way_out_and_each_that_may_serve_unproven_has_a_deadline(
+    phase,
+):
+    state = in_phase(phase)
+    assert state.phase == phase
+    exits = {"ready": "start", "promoted": "rollback", "rolled_back": "retry"}
+    if phase in RESTING:
+        assert obey(state, exits[phase], 1.0, STEPS).phase != phase
+        return
+    silence = look(1_000.0, {"a": SignalOutcome.NO_DATA}, 0, None)
+    after = advance(state, silence, STEPS)
+    assert after.weight_ppm == 0 and after.phase in ("rolling_back", "rolled_back")
+    page = msgspec.structs.replace(STEPS, at_deadline="page")
+    called = advance(state, silence, page)
+    assert called.paged or called.phase == "rolled_back"
+    assert obey(called, "rollback", 1_001.0, page).weight_ppm == 0
 
 
 class CanaryLife(RuleBasedStateMachine):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,9 @@ from routeproof.engines.adapters import adapter
 from routeproof.errors import ConfigError, StoredRunError
 
 TICK_S = 0.5
+GOING_BACK_TICK_S = 0.1
+"""How often the gateway looks while the candidate's share has yet to reach 0."""
+
 SHARE_WINDOW_S = 1.0
 
 
@@ -44,6 +48,8 @@ class Gateway:
     Attributes:
         wall: Unix seconds.
         clock: Monotonic seconds.
+        rollback_s: From the last rollback's trigger to the last candidate byte.
+        share_zero_s: From the same trigger until a look saw an observed share of 0.
     """
 
     config: CanaryConfig
@@ -60,11 +66,15 @@ class Gateway:
     relay: Relay = field(init=False)
     controller: Controller = field(init=False)
     rollback_s: float | None = field(default=None, init=False)
+    share_zero_s: float | None = field(default=None, init=False)
     _step: tuple[int, int] = field(default=(0, 0), init=False)
     _asked_back_s: float | None = field(default=None, init=False)
+    _began_s: float = field(init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     def __post_init__(self) -> None:
         config = self.config
+        self._began_s = self.clock()
         try:
             config.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -235,6 +245,9 @@ class Gateway:
         self.side.curves.add(self.wall(), standings, weight=weight, share=share)
         if share is None and self.meter.canary_is_drained():
             share = 0.0
+        if share == 0.0 and self._asked_back_s is not None:
+            if self.share_zero_s is None:
+                self.share_zero_s = max(0.0, self.clock() - self._asked_back_s)
         return Seen(
             now_s=self.wall(),
             signals={s.name: s.outcome for s in standings if decides(s)},
@@ -259,27 +272,35 @@ class Gateway:
             ConfigError: The command makes no sense now.
             StoredRunError: The store cannot be written.
         """
-        state = self.controller.command(command, actor=actor, reason=reason)
-        if state.attempt != self._step[0]:
-            self._begin_anew(state)
-        self.lease.renew(state)
-        self._note_rollback(state)
+        with self._lock:
+            began_s = self.clock()
+            state = self.controller.command(command, actor=actor, reason=reason)
+            if state.attempt != self._step[0]:
+                self._begin_anew(state)
+            self.lease.renew(state, began_s)
+            self._note_rollback(state)
         return state
 
     def tick(self) -> State | None:
-        """Look, decide, renew the lease, remember the evidence."""
-        state = self.controller.tick()
-        if state is None:
-            return None
-        self.lease.renew(state)
-        self._note_rollback(state)
-        if state.attempt != self._step[0]:
-            self._begin_anew(state)
-        if (state.attempt, state.step) != self._step and state.phase != "ready":
-            self._step = (state.attempt, state.step)
-            self.taster.enter_step(canary_share_of_samples(state.weight_ppm))
-        attempt, step = self._step
-        remember(self.taster, self.config.folder, attempt=attempt, step=step)
+        """Look, decide, renew the lease, remember the evidence.
+
+        Ticks and commands take turns: a tick that read the state before a rollback
+        must not renew the lease with it afterwards.
+        """
+        with self._lock:
+            began_s = self.clock()
+            state = self.controller.tick()
+            if state is None:
+                return None
+            self.lease.renew(state, began_s)
+            self._note_rollback(state)
+            if state.attempt != self._step[0]:
+                self._begin_anew(state)
+            if (state.attempt, state.step) != self._step and state.phase != "ready":
+                self._step = (state.attempt, state.step)
+                self.taster.enter_step(canary_share_of_samples(state.weight_ppm))
+            attempt, step = self._step
+            remember(self.taster, self.config.folder, attempt=attempt, step=step)
         return state
 
     def _begin_anew(self, state: State) -> None:
@@ -289,9 +310,14 @@ class Gateway:
         self.taster.begin_anew()
 
     def _note_rollback(self, state: State) -> None:
-        """Measure from the trigger to the last candidate byte."""
+        """Measure from the trigger to the last candidate byte.
+
+        The trigger is the moment in which the rollback was written, whoever wrote it.
+        """
         if state.phase == "rolling_back" and self._asked_back_s is None:
-            self._asked_back_s = self.clock()
+            ago_s = max(0.0, self.wall() - state.entered_s)
+            self._asked_back_s = self.clock() - ago_s
+            self.rollback_s = self.share_zero_s = None
             self.side.replayer.cut()
             if self.config.spec.traffic.drain == "cut":
                 self.relay.cut("canary")
@@ -299,10 +325,20 @@ class Gateway:
             if not self.meter.canary_is_drained():
                 self.relay.cut("canary")
                 return
-            last = self.meter.last_canary_byte_s or self._asked_back_s
-            self.rollback_s = max(0.0, last - self._asked_back_s)
+            self.rollback_s = self._to_last_byte_s(self._asked_back_s)
             self._asked_back_s = None
             self._store_rollback(state)
+
+    def _to_last_byte_s(self, asked_back_s: float) -> float | None:
+        """0 when the last byte came before the trigger.
+
+        ``None`` when a former life of this process served the last byte: a process
+        that was killed told nobody when.
+        """
+        last = self.meter.last_canary_byte_s
+        if last is None:
+            return None if asked_back_s < self._began_s else 0.0
+        return max(0.0, last - asked_back_s)
 
     def _store_rollback(self, state: State) -> None:
         body = {
@@ -311,19 +347,31 @@ class Gateway:
             "reason": state.reason,
             "at_s": self.wall(),
             "trigger_to_last_candidate_byte_s": self.rollback_s,
+            "trigger_to_observed_share_zero_s": self.share_zero_s,
         }
         path = self.config.folder / "last_rollback.json"
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(body), indent=2))
+        try:
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(body), indent=2))
+        except OSError as error:
+            self.controller.last_error = f"cannot keep {path}: {error.strerror}"
 
     async def control(self) -> None:
         """Tick until cancelled; a store that fails stops the lease, not the relay."""
         last_sweep_s = self.clock()
         while True:
-            await asyncio.to_thread(self.tick)
+            await asyncio.to_thread(self._tick_safely)
             if self.clock() - last_sweep_s > 60.0:
                 last_sweep_s = self.clock()
                 await asyncio.to_thread(self._forget_old)
-            await asyncio.sleep(TICK_S)
+            going_back = self._asked_back_s is not None
+            await asyncio.sleep(GOING_BACK_TICK_S if going_back else TICK_S)
+
+    def _tick_safely(self) -> None:
+        """The border of the control loop: without it one fault would end it unseen."""
+        try:
+            self.tick()
+        except Exception as error:  # the lease is not renewed; the next look may be
+            self.controller.last_error = f"{type(error).__name__} in the control loop"
 
     def _forget_old(self) -> None:
         try:

@@ -12,7 +12,7 @@ from routeproof.canary.deciding.lease import Lease
 from routeproof.canary.relay.decision import Decision, SecondTry
 from routeproof.canary.relay.request import Request
 from routeproof.canary.relay.upstream import Pool
-from routeproof.canary.splitting.features import features_of, glance
+from routeproof.canary.splitting.features import FEATURES, features_of, glance
 from routeproof.canary.splitting.shadow_rules import no_replay
 from routeproof.canary.splitting.share import ShareMeter
 from routeproof.canary.splitting.split import LiveArm, assign, is_sampled
@@ -23,8 +23,12 @@ from routeproof.proof.canary import TrafficSpec
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
 """Paths whose requests are split; everything else goes to the baseline."""
 
-TASTED_PATHS = ("/v1/chat/completions", "/v1/completions")
+TASTED_PATHS = GENERATION_PATHS
 """Paths whose answers can be read by the scorers."""
+
+STORED = FEATURES["stored_state"]
+"""Answers that lean on what one arm's engine keeps are not tasted: the other arm could
+not give them."""
 
 READ_BYTES_MAX = 4 * 1024 * 1024
 """Longer bodies are not read on the event loop (4 MiB take it some 4 ms): they go to
@@ -80,7 +84,7 @@ class CanaryRouter:
             return self._decision(chosen if weight else "baseline", request_id, None)
         arm = self._arm(found, fields, body, weight)
         copy = second = None
-        if path in TASTED_PATHS and arm != "baseline":
+        if path in TASTED_PATHS and arm != "baseline" and not STORED(fields):
             if is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm):
                 copy = self._copy(arm, request_id, fields, request)
         if arm == "canary" and self.traffic.retry_invalid_structure:
@@ -166,7 +170,9 @@ class CanaryRouter:
             done=self.taste,
             unit=_digest(key.encode("utf-8", "surrogatepass")),
             path=request.path,
-            no_replay=no_replay(headers, fields),
+            no_replay=no_replay(headers, fields)
+            if request.path != "/v1/responses"
+            else "acts",  # kept by the server unless it says otherwise
             trace=headers.get(b"traceparent", b"").decode("latin-1") or None,
         )
 

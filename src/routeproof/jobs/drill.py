@@ -206,6 +206,7 @@ async def _walk(running: Serving, options: DrillOptions) -> Drilled:
         candidate_after=_reached(gateway) - reached,
         failed_after=callers.failed,
         to_last_byte_s=gateway.rollback_s,
+        to_share_zero_s=gateway.share_zero_s,
         audit=tuple(f"{e.action}: {e.reason}" for e in gateway.store.since(0)),
     )
 
@@ -248,6 +249,7 @@ def _note(config: CanaryConfig, found: Drilled) -> None:
             revision=expected + 1,
             numbers={
                 "to_last_byte_s": found.to_last_byte_s,
+                "to_share_zero_s": found.to_share_zero_s,
                 "candidate_before": found.candidate_before,
                 "candidate_after": found.candidate_after,
             },

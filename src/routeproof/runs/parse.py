@@ -85,7 +85,7 @@ def parse_steps(
     """
     said, words = Said(), ""
     if capture.status:
-        pieces = _unpacked(capture, said)
+        pieces = unpacked(capture, said)
         if capture.status >= 300:
             words = _server_words(b"".join(pieces))
         elif said.broken is None:
@@ -102,7 +102,7 @@ def parse_steps(
     )
 
 
-def _unpacked(capture: Capture, said: Said) -> list[bytes]:
+def unpacked(capture: Capture, said: Said) -> list[bytes]:
     """The body's pieces without their compression, one per socket read still."""
     coding = (capture.header("content-encoding") or "identity").strip().lower()
     if coding == "identity":

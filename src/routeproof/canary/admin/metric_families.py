@@ -140,6 +140,11 @@ def _state(gateway: Gateway, state: State | None, route: Labels) -> Iterator[Fam
         "Last rollback: trigger to last candidate byte.",
         [] if gateway.rollback_s is None else [(route, gateway.rollback_s)],
     )  # fmt: skip
+    yield Family(
+        "routeproof_rollback_share_zero_seconds", "gauge",
+        "Last rollback: trigger to an observed share of 0.",
+        [] if gateway.share_zero_s is None else [(route, gateway.share_zero_s)],
+    )  # fmt: skip
 
 
 def _evidence(

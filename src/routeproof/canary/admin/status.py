@@ -51,6 +51,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
             "problem": side.exporter.last_error,
         },
         "rollback_s": gateway.rollback_s,
+        "share_zero_s": gateway.share_zero_s,
         "store_error": gateway.controller.last_error,
     }
 

@@ -42,12 +42,19 @@ class Controller:
             if moved is not state:
                 self._write(moved, state, "controller", _action(state, moved), seen)
         except StaleRevisionError:
-            return self.store.read(self.name)
+            return self._as_others_left_it()
         except StoredRunError as error:
             self.last_error = error.message
             return None
         self.last_error = None
         return moved
+
+    def _as_others_left_it(self) -> State | None:
+        try:
+            return self.store.read(self.name)
+        except StoredRunError as error:
+            self.last_error = error.message
+            return None
 
     def command(self, command: Command, *, actor: str, reason: str = "") -> State:
         """Carry out an operator's command, however often somebody else writes.

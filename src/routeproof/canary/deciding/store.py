@@ -8,7 +8,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -37,6 +37,9 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class StaleRevisionError(StoredRunError):
     """Somebody else wrote this canary first; read again and decide again."""
+
+
+Stored = TypeVar("Stored", State, AuditEntry)
 
 
 class StateStore(Protocol):
@@ -119,7 +122,17 @@ class SqliteStore:
             row = db.execute(
                 "SELECT body FROM state WHERE name = ?", (name,)
             ).fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=State)
+        return None if row is None else self._decoded(row[0], State)
+
+    def _decoded(self, body: bytes, kind: type[Stored]) -> Stored:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except msgspec.DecodeError as error:
+            raise StoredRunError(
+                f"what {self.path} holds cannot be read: {error}",
+                hint="it was written by another version, or is damaged; move the file "
+                "away to begin anew",
+            ) from error
 
     def write(self, state: State, *, expected: int, entry: AuditEntry) -> None:
         """Store state and audit entry in one transaction, if nobody came first.
@@ -165,5 +178,5 @@ class SqliteStore:
                 "SELECT sequence, body FROM audit WHERE sequence > ? ORDER BY sequence",
                 (sequence,),
             ).fetchall()
-        decoded = ((n, msgspec.json.decode(b, type=AuditEntry)) for n, b in rows)
+        decoded = ((n, self._decoded(b, AuditEntry)) for n, b in rows)
         return [msgspec.structs.replace(entry, sequence=n) for n, entry in decoded]

@@ -42,6 +42,9 @@ class _Glance(msgspec.Struct):
     background: Any = None
     store: Any = None
     session_id: Any = None
+    text: Any = None
+    previous_response_id: Any = None
+    conversation: Any = None
 
 
 _glance = msgspec.json.Decoder(_Glance).decode
@@ -50,6 +53,10 @@ _glance = msgspec.json.Decoder(_Glance).decode
 def _structured(body: Mapping[str, Any]) -> bool:
     form = body.get("response_format")
     kind = form.get("type") if isinstance(form, Mapping) else None
+    text = body.get("text")
+    if kind is None and isinstance(text, Mapping):
+        form = text.get("format")
+        kind = form.get("type") if isinstance(form, Mapping) else None
     own = ("structured_outputs", "json_schema", "grammar", "regex", "ebnf")
     return kind not in (None, "text") or any(body.get(k) is not None for k in own)
 
@@ -74,9 +81,15 @@ FEATURES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "top_k": _has("top_k"),
     "stop": _has("stop"),
     "streaming": _has("stream"),
+    "stored_state": lambda b: any(
+        _has(name)(b) for name in ("previous_response_id", "conversation", "background")
+    ),
 }
 """Feature name to the question whether a request body uses it. The names are those
-of the release sheet's fallback rules."""
+of the release sheet's fallback rules. ``structured_output`` is asked for by
+``response_format``, by ``text.format`` of the Responses API or by an engine's own
+field; ``stored_state`` is what an engine keeps between requests, which the other arm's
+engine has not."""
 
 
 def parse_body(body: bytes) -> Mapping[str, Any] | None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from routeproof.canary.samples.signals import Tasting
 from routeproof.canary.samples.spool import Sample
 from routeproof.canary.tasting.graders import Exchange, Grader, Opinion
+from routeproof.canary.tasting.responses import CHAT_PATH
+from routeproof.canary.tasting.responses import PATH as RESPONSES
 from routeproof.canary.tasting.shadow_pairs import TastedPair
 from routeproof.canary.tasting.taster import Taster
 from routeproof.canary.tasting.tee import Copy
@@ -62,7 +64,8 @@ class Asker:
         if not self.budget.take():
             self.over_budget[sample.arm] += 1
             return
-        self._put(Exchange(sample, copy.body, copy.path), sample.arm)
+        path = CHAT_PATH if copy.path == RESPONSES else copy.path
+        self._put(Exchange(sample, copy.body, path), sample.arm)
 
     def offer_pair(self, pair: TastedPair) -> None:
         """Take one compared pair."""

@@ -13,6 +13,8 @@ from routeproof.canary.relay.upstream import Headers
 from routeproof.canary.samples.signals import text_of_prompt
 from routeproof.canary.splitting.features import parse_body
 from routeproof.canary.splitting.split import LiveArm
+from routeproof.canary.tasting.responses import PATH as RESPONSES
+from routeproof.canary.tasting.responses import as_chat, as_chat_request
 from routeproof.engines.adapter import Adapter
 from routeproof.records.record import Arm, Key, Record
 from routeproof.runs.capture import Capture, FailureKind
@@ -69,10 +71,13 @@ class Copy:
     def body(self) -> Mapping[str, Any]:
         """The request body, parsed when first asked for: not for the event loop.
 
-        ``_prompt`` is the text of its prompt.
+        ``_prompt`` is the text of its prompt. Requests of ``/v1/responses`` are in the
+        shape of chat.
         """
         if self._body is None:
             fields = parse_body(self.raw) or {}
+            if self.path == RESPONSES:
+                fields = as_chat_request(fields)
             self._body = {**fields, "_prompt": text_of_prompt(fields)}
         return self._body
 
@@ -118,7 +123,9 @@ class Copy:
             trial=0,
         )
         origin = Origin(monotonic_ns=self.began_ns, wall_s=wall_s)
-        return parse(self.capture, key, adapter, origin)
+        is_chat = self.path != RESPONSES
+        capture = self.capture if is_chat else as_chat(self.capture)
+        return parse(capture, key, adapter, origin)
 
     def response_id(self) -> str | None:
         """The ``id`` the engine gave its answer, from the first bytes of the body."""

@@ -13,7 +13,8 @@ from routeproof.proof.proof import Proof
 How = Literal["trigger", "fault"]
 KEPT_NAME = "drill.json"
 LIMIT_S = 2.0
-"""From the trigger to the last candidate byte; slower is no way back."""
+"""From the trigger to the last candidate byte, and to an observed share of 0; slower
+is no way back."""
 
 
 class Drilled(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +30,9 @@ class Drilled(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         requests_before, requests_after: Requests in all, the same way.
         failed_after: Requests not answered properly after it had gone back.
         to_last_byte_s: Trigger to last candidate byte; ``None`` when it never ended.
+        to_share_zero_s: Trigger to the first look at which the candidate served no
+            request, running or begun within the last second; ``None`` when there was
+            none.
         audit: What the audit of the drill holds, in order.
     """
 
@@ -43,6 +47,7 @@ class Drilled(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     candidate_after: int
     failed_after: int
     to_last_byte_s: float | None
+    to_share_zero_s: float | None = None
     audit: tuple[str, ...] = ()
 
     def problem(self) -> str | None:
@@ -57,6 +62,10 @@ class Drilled(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             return f"{self.failed_after} requests failed after it had gone back"
         if self.to_last_byte_s > LIMIT_S:
             return f"the last candidate byte came {self.to_last_byte_s:.2f} s later"
+        if self.to_share_zero_s is None:
+            return "the observed share of the candidate was never seen at 0"
+        if self.to_share_zero_s > LIMIT_S:
+            return f"the observed share was 0 only {self.to_share_zero_s:.2f} s later"
         return None
 
     def in_words(self) -> str:
@@ -68,7 +77,7 @@ class Drilled(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return (
             f"{day} by {self.how}: 0 of {self.requests_after} requests reached the "
             f"candidate afterwards, its last byte came {self.to_last_byte_s:.2f} s "
-            "after the trigger"
+            f"and an observed share of 0 {self.to_share_zero_s:.2f} s after the trigger"
         )
 
 
