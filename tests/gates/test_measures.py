@@ -8,6 +8,7 @@ from metric_cases import requests
 from record_cases import a_manifest, a_record
 
 from routeproof.gates.comparable import (
+    asked_otherwise,
     has_control,
     is_interleaved,
     prompt_token_problem,
@@ -227,6 +228,19 @@ def test_the_same_cases_match_and_other_cases_do_not():
     )
     assert workload_matches(apart) is False
     assert workload_matches(requests(sent("baseline", 0))) is None
+
+
+def test_pairs_that_were_sent_other_parameters_are_counted_where_both_are_known():
+    some = requests(
+        *both(3, asked="warm"),
+        *(sent(arm, 10 + c, asked="cold") for c in range(4) for arm in ARMS[:2]),
+    )
+    assert asked_otherwise(some) == (0, 4)
+    some = requests(
+        *(sent("baseline", c, asked="cold") for c in range(4)),
+        *(sent("candidate", c, asked="warm" if c else "cold") for c in range(4)),
+    )
+    assert asked_otherwise(some) == (3, 4)
 
 
 def test_blocks_in_turns_are_told_from_one_after_the_other():

@@ -82,6 +82,13 @@ def test_other_cases_on_one_arm_are_another_workload():
     assert "workload_differs" in found.flags
 
 
+def test_one_pair_with_other_parameters_is_another_workload():
+    found = judge_parity(with_(evidence(), asked_otherwise=(1, 500)))
+    assert "workload_differs" in found.flags
+    assert found.reason == "1 of 500 pairs were sent with other parameters"
+    assert judge_parity(with_(evidence(), asked_otherwise=(0, 500))).flags == ()
+
+
 @pytest.mark.parametrize("changes", [{"has_control": False}, {"is_interleaved": False}])
 def test_without_control_or_turns_the_noise_is_unknown(changes):
     assert judge_parity(with_(evidence(), **changes)).status is Status.INCONCLUSIVE

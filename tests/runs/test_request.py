@@ -2,10 +2,11 @@
 
 import json
 
+from msgspec.structs import replace
 from run_cases import PlainAdapter, a_target, some_cases
 
 from routeproof.proof.workload import SamplingSpec
-from routeproof.runs.request import body_of
+from routeproof.runs.request import asked_of, body_of
 
 
 class Detailed(PlainAdapter):
@@ -32,3 +33,23 @@ def test_fields_of_the_target_win_over_those_of_the_adapter():
 def test_usage_is_asked_for_unless_the_server_refuses():
     assert body()["stream_options"] == {"include_usage": True}
     assert "stream_options" not in body(ask_usage=False)
+
+
+def asked(temperature=0.0, trial=0, *, case=None, seed=None, **target):
+    to = a_target("http://h/v1", adapter=Detailed(), **target)
+    sampling = SamplingSpec(temperature=temperature, seed=seed)
+    (some,) = some_cases(1)
+    return asked_of(case or some, to, sampling, stream=True, trial=trial)
+
+
+def test_the_digest_of_what_was_asked_sees_what_changes_an_answer():
+    assert asked() == asked(adapter_fields={}) == asked(ask_usage=False)
+    assert asked() == asked(trial=3)
+    others = [
+        asked(0.7),
+        asked(seed=1),
+        asked(seed=1, trial=1),
+        asked(extra_fields={"min_p": 0.1}),
+        asked(case=replace(some_cases(1)[0], parameters={"stop": ["x"]})),
+    ]
+    assert len({asked(), *others}) == 6

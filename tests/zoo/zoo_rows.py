@@ -149,7 +149,6 @@ _OPEN = {
     "acceptance_over_reported",
     "drafted_under_counted",
     "usage_missing",
-    "unequal_sampling",
     "no_control",
     "one_after_the_other",
 }
@@ -219,7 +218,7 @@ MEASURING = (
         "InferenceX #359, #1651; vllm PR #32723",
         "the candidate is asked with another sampling",
         "parity",
-        ("same_workload", "same_sampling"),
+        ("same_parameters",),
         RunFaults(candidate_sampling=SamplingSpec(temperature=0.7, max_tokens=700)),
     ),
     _measured(

@@ -76,6 +76,13 @@ CHECKS: tuple[Asked, ...] = (
     ),
     Asked(
         "parity",
+        "same_parameters",
+        "was each pair sent the same parameters?",
+        "a pair was not: no verdict is given",
+        "not asked of a run that does not tell (imported, or of an older version)",
+    ),
+    Asked(
+        "parity",
         "interleaved",
         "did blocks of the arms take turns?",
         "never",

@@ -29,6 +29,23 @@ def _cases(requests: Requests, arm: str) -> set[int]:
     return set(np.unique(codes).tolist())
 
 
+def asked_otherwise(requests: Requests) -> tuple[int, int]:
+    """Pairs of baseline and candidate that were sent other parameters, and all pairs.
+
+    Over every phase in which both arms were asked the same; only pairs of which both
+    sides are known (a run of an older version does not tell).
+    """
+    asked = requests.label("asked").codes
+    otherwise = known = 0
+    for phase in dict.fromkeys(phase for phase, _ in requests.levels()):
+        pairs = pair_arms(requests, phase=phase, other="candidate")
+        left, right = asked[pairs.left], asked[pairs.right]
+        told = (left >= 0) & (right >= 0)
+        known += int(told.sum())
+        otherwise += int((told & (left != right)).sum())
+    return otherwise, known
+
+
 def is_interleaved(requests: Requests, *, skip: tuple[str, ...] = ()) -> bool | None:
     """Whether blocks of baseline and candidate took turns at every load.
 

@@ -130,7 +130,9 @@ class Evidence(_Part, frozen=True, kw_only=True):
 
     Attributes:
         parity: What is wrong with the pair of routes, one sentence each; empty = fine.
-        workload_matches: Both arms were sent the same cases and parameters.
+        workload_matches: Both arms were sent the same cases.
+        asked_otherwise: Pairs that were sent other parameters, of all pairs of which
+            that is known.
         is_interleaved: Baseline and candidate blocks alternate in time.
         has_control: The baseline also ran against itself (A/A).
         validity: Checks of the client.
@@ -146,6 +148,7 @@ class Evidence(_Part, frozen=True, kw_only=True):
     routes: RouteDiff | None = None
     parity: tuple[str, ...] = ()
     workload_matches: bool | None = None
+    asked_otherwise: tuple[int, int] = (0, 0)
     is_interleaved: bool | None = None
     has_control: bool = False
     validity: tuple[ValidityRow, ...] = ()

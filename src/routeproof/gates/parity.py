@@ -24,6 +24,7 @@ def judge_parity(evidence: Evidence) -> GateResult:
     checks = [
         *_same_routes(evidence),
         _same_workload(evidence.workload_matches),
+        *_same_parameters(*evidence.asked_otherwise),
         _interleaved(evidence.is_interleaved),
         _control(evidence.has_control),
         *_same_cache(evidence.speed),
@@ -33,7 +34,7 @@ def judge_parity(evidence: Evidence) -> GateResult:
     flags: list[Flag] = []
     if any(name.startswith(("same_routes", "same_baseline")) for name in failed):
         flags.append("parity_broken")
-    if "same_workload" in failed:
+    if failed & {"same_workload", "same_parameters"}:
         flags.append("workload_differs")
     return gate_result(
         "parity",
@@ -66,6 +67,16 @@ def _same_workload(matches: bool | None) -> Check:
     else:
         status, reason = Status.FAILED, "the arms were not sent the same cases"
     return Check(name="same_workload", status=status, reason=reason)
+
+
+def _same_parameters(otherwise: int, known: int) -> list[Check]:
+    if not known:
+        return []
+    status = Status.FAILED if otherwise else Status.PASSED
+    reason = "both arms were sent the same parameters, request by request"
+    if otherwise:
+        reason = f"{otherwise} of {known} pairs were sent with other parameters"
+    return [Check(name="same_parameters", status=status, reason=reason, n=known)]
 
 
 def _interleaved(is_interleaved: bool | None) -> Check:

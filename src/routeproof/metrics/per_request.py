@@ -32,6 +32,7 @@ KEPT_TEXTS = (
     "outcome",
     "finish_reason",
     "fingerprint",
+    "asked",
 )
 """Text columns that stay: each has few distinct values."""
 

@@ -25,6 +25,8 @@ class Key(_Row, frozen=True, kw_only=True):
         request_id: Unique within the run; resume sends what is missing by it.
         level: Load level inside the phase, such as ``c16`` or ``r4.0``.
         block: Number of the interleaving block.
+        asked: Digest of the parameters it was sent with: everything but model, prompt
+            and what only brings details of the engine back. ``None`` when not known.
     """
 
     request_id: str
@@ -35,6 +37,7 @@ class Key(_Row, frozen=True, kw_only=True):
     case_id: str
     trial: int
     shard: int = 0
+    asked: str | None = None
 
 
 class Clock(_Row, frozen=True, kw_only=True):

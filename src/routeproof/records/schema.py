@@ -28,6 +28,7 @@ FIELDS: dict[str, tuple[Kind, str]] = {
     "case_id": ("text", "key.case_id"),
     "trial": ("whole", "key.trial"),
     "shard": ("whole", "key.shard"),
+    "asked": ("text", "key.asked"),
     "wall_s": ("number", "clock.wall_s"),
     "intended_s": ("stamp", "clock.intended_s"),
     "dispatched_s": ("stamp", "clock.dispatched_s"),

@@ -1,5 +1,6 @@
 """Requests as bytes, made before the clock runs."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,12 +79,7 @@ def body_of(
         body["prompt"] = prompt if nonce is None else f"[{nonce}] {prompt}"
     else:
         body["messages"] = _with_nonce(case.messages, nonce)
-    for name in _SAMPLING:
-        value = getattr(sampling, name)
-        if value is not None:
-            body[name] = value
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed + trial
+    body.update(_sampled_by(sampling, trial))
     body["stream"] = stream
     if stream and target.ask_usage:
         body["stream_options"] = {"include_usage": True}
@@ -93,6 +89,33 @@ def body_of(
     if prefill_only:
         body["max_tokens"] = 1
     return msgspec.json.encode(body)
+
+
+def asked_of(
+    case: Case,
+    target: Target,
+    sampling: SamplingSpec,
+    *,
+    stream: bool,
+    trial: int = 0,
+) -> str:
+    """Digest of the parameters of a request, for both arms to be held together.
+
+    12 hexadecimal digits of the SHA-256 of what ``body_of`` sends beside model, prompt,
+    ``stream_options`` and the adapter's fields, which bring no other answer.
+    """
+    parameters = _sampled_by(sampling, trial) | {"stream": stream}
+    parameters |= {**target.extra_fields, **case.parameters}
+    packed = msgspec.json.encode(parameters, order="sorted")
+    return hashlib.sha256(packed).hexdigest()[:12]
+
+
+def _sampled_by(sampling: SamplingSpec, trial: int) -> dict[str, Any]:
+    """The sampling fields that are set."""
+    fields = {name: getattr(sampling, name) for name in _SAMPLING}
+    if sampling.seed is not None:
+        fields["seed"] = sampling.seed + trial
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _with_nonce(

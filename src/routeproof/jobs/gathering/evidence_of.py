@@ -5,6 +5,7 @@ import numpy as np
 
 from routeproof.gates.comparable import (
     asked_again,
+    asked_otherwise,
     fingerprint_problem,
     has_control,
     is_interleaved,
@@ -65,6 +66,7 @@ def evidence_of(run: Gathered) -> Evidence:
         routes=routes,
         parity=_parity(run, routes),
         workload_matches=workload_matches(requests),
+        asked_otherwise=asked_otherwise(requests),
         is_interleaved=is_interleaved(
             requests, skip=("quality",) if load.is_reused else ()
         ),

@@ -13,7 +13,7 @@ from routeproof.routes.read_back import ReadBack
 from routeproof.runs.blocks import Block, Plan, Planned
 from routeproof.runs.capture import Capture, FailureKind
 from routeproof.runs.parse import Origin, parse
-from routeproof.runs.request import Target, body_of, path_of
+from routeproof.runs.request import Target, asked_of, body_of, path_of
 from routeproof.simulator.book import Book
 from routeproof.simulator.route import SimulatedRoute
 from routeproof.simulator.virtual import Exchange, VirtualEngine
@@ -85,7 +85,7 @@ class Venue:
         ended_s = start_s
         for exchange in self._exchanges(plan, block, start_s, faults):
             planned, due_s = exchange.tag
-            key = _key(plan, block, planned)
+            key = self._key(plan, block, planned, faults)
             records.append(parse(_capture(exchange, due_s), key, self.adapter, _ORIGIN))
             ended_s = max(ended_s, exchange.end_s or ended_s)
             samples += self._sample(block.arm, force=False)
@@ -124,13 +124,10 @@ class Venue:
         faults: RunFaults,
     ) -> None:
         case = plan.cases[planned.case]
-        sampling = plan.workload.sampling
-        if block.arm == "candidate" and faults.candidate_sampling is not None:
-            sampling = faults.candidate_sampling
         body = body_of(
             case,
             self.target,
-            sampling,
+            _sampling(plan, block, faults),
             stream=plan.workload.stream,
             trial=planned.trial,
             nonce=block.nonce,
@@ -145,6 +142,27 @@ class Venue:
             body,
             tag=(planned, due_s),
             deadline_s=plan.workload.load.request_timeout_s,
+        )
+
+    def _key(
+        self, plan: Plan, block: Block, planned: Planned, faults: RunFaults
+    ) -> Key:
+        case = plan.cases[planned.case]
+        return Key(
+            request_id=planned.request_id,
+            arm=block.arm,
+            phase=block.phase,
+            level=block.level,
+            block=block.number,
+            case_id=case.id,
+            trial=planned.trial,
+            asked=asked_of(
+                case,
+                self.target,
+                _sampling(plan, block, faults),
+                stream=plan.workload.stream,
+                trial=planned.trial,
+            ),
         )
 
     def _sample(self, arm: Arm, *, force: bool) -> list[Sample]:
@@ -166,16 +184,10 @@ def _first(coming: Iterator[Planned], n: int) -> Iterator[Planned]:
         yield planned
 
 
-def _key(plan: Plan, block: Block, planned: Planned) -> Key:
-    return Key(
-        request_id=planned.request_id,
-        arm=block.arm,
-        phase=block.phase,
-        level=block.level,
-        block=block.number,
-        case_id=plan.cases[planned.case].id,
-        trial=planned.trial,
-    )
+def _sampling(plan: Plan, block: Block, faults: RunFaults) -> SamplingSpec:
+    if block.arm == "candidate" and faults.candidate_sampling is not None:
+        return faults.candidate_sampling
+    return plan.workload.sampling
 
 
 _FAILURES: Mapping[str, tuple[FailureKind, str]] = {
