@@ -100,7 +100,7 @@ def text(number: int, language: str, words: str) -> dict:
         "class": "text",
         "tags": {"language": language},
         "prompt": words,
-        "parameters": {"max_tokens": 1, "echo": True, "logprobs": 1},
+        "parameters": {"max_tokens": 1, "echo": True, "logprobs": 5},
         "reference": words[begin:],
         "scorers": ["reference_likelihood"],
     }

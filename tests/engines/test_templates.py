@@ -1,10 +1,12 @@
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from route_specs import a_route, launched, speculation
 
+from routeproof.engines.options_file import has_options_file, with_file
 from routeproof.engines.template_options import impossible, with_options
 from routeproof.engines.templates import TEMPLATES, launch_for, with_draft_tokens
 from routeproof.errors import ConfigError
@@ -149,3 +151,51 @@ def test_a_tree_of_sglang_that_is_too_small_is_not_launched():
     assert impossible("sglang", 6, {"num_steps": "3", "eagle_topk": "2"}) is None
     assert impossible("vllm", 7, {"num_steps": "3"}) is None
     assert impossible("sglang", 7, {}) is None
+
+
+def an_options_file(folder, text):
+    path = folder / "options.yaml"
+    path.write_text(text)
+    return LaunchSpec(
+        command=("trtllm-serve", "m", "--extra_llm_api_options", "options.yaml"),
+        cwd=str(folder),
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ("{decoding_type: Eagle3, max_draft_len: 3}", "max_draft_len"),
+        ("{decoding_type: DFlash}", "max_draft_len"),
+        (
+            "{decoding_type: MTP, num_nextn_predict_layers: 1}",
+            "num_nextn_predict_layers",
+        ),
+        ("{decoding_type: MTP, max_draft_len: 1}", "max_draft_len"),
+    ],
+)
+def test_a_draft_length_in_a_file_is_changed_in_a_copy(tmp_path, config, key):
+    given = an_options_file(
+        tmp_path, f"kv_cache_config: {{dtype: fp8}}\nspeculative_config: {config}\n"
+    )
+    before = (tmp_path / "options.yaml").read_text()
+    assert has_options_file(given, "TensorRT-LLM") and not has_options_file(
+        given, "vllm"
+    )
+    target = tmp_path / "k5.options.yaml"
+    found = with_file(given, 5, {"relaxed_topk": "10"}, target)
+    assert found.command[-1] == str(target)
+    content = yaml.safe_load(target.read_text())
+    assert content["kv_cache_config"] == {"dtype": "fp8"}
+    assert content["speculative_config"][key] == 5
+    assert content["speculative_config"]["relaxed_topk"] == 10
+    assert (tmp_path / "options.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a: 1\n", "no `speculative_config`"), ("a: [\n", "cannot be read")],
+)
+def test_a_file_without_speculation_is_refused(tmp_path, text, says):
+    with pytest.raises(ConfigError, match=says):
+        with_file(an_options_file(tmp_path, text), 2, {}, tmp_path / "k2.yaml")

@@ -10,7 +10,8 @@ from stored_runs import a_run
 
 from routeproof.cli.app import app
 from routeproof.errors import ConfigError, FormatError
-from routeproof.jobs.acceptance import acceptance, acceptance_drift
+from routeproof.jobs.acceptance import acceptance
+from routeproof.jobs.comparing.accepted import acceptance_drift
 from routeproof.jobs.gathering.acceptance_past import KEPT_NAME, keep_reference, past_of
 from routeproof.jobs.gathering.gathered import gather_run
 from routeproof.jobs.judge import judge

@@ -47,6 +47,19 @@ def test_lower_acceptance_is_found_overall_and_by_class(then, tmp_path):
     assert set(moved) == {"all", "even", "odd"}
 
 
+def test_acceptance_that_fell_with_a_version_is_named_with_it(then, tmp_path):
+    found = compare(then, a_run(tmp_path / "now", accepted=1, digest_of="c"))
+    fell = {(each.where, each.metric) for each in found.drifts if each.fell}
+    assert ("overall", "acceptance_rate") in fell
+    assert ("class=odd", "acceptance_rate") in fell
+    [reason] = [r for r in found.reasons if r.startswith("acceptance rate, overall")]
+    assert "fell by 6" in reason, "31 of 40 drafts accepted, then 11"
+    text = render(found)
+    assert "FELL" in text and "engine.version: 1.a -> 1.c" in text
+    same = compare(then, then)
+    assert same.drifts and not any(each.fell for each in same.drifts)
+
+
 def test_a_slower_machine_is_not_a_slower_route(then, tmp_path):
     found = compare(then, a_run(tmp_path / "now", machine=1.5))
     moved = {each.metric: each for each in found.speed}

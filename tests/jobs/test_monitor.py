@@ -14,11 +14,12 @@ from routeproof.cli.app import app
 from routeproof.cli.monitor_view import lines
 from routeproof.engines.adapters import adapter
 from routeproof.engines.endpoint import Endpoint
+from routeproof.engines.windows import Window
 from routeproof.jobs.monitor import Monitor, MonitorOptions, shown
 from routeproof.jobs.monitoring.causes import route_changes
 from routeproof.jobs.monitoring.server import exposing
 from routeproof.jobs.monitoring.watch import Look, Watcher
-from routeproof.metrics.live import LIVE
+from routeproof.metrics.live import LIVE, live_numbers
 from routeproof.reports.monitor_page import (
     PREFIX,
     Shown,
@@ -56,6 +57,30 @@ def test_every_engine_gives_the_numbers_it_counts(dialect):
         assert numbers["request_latency_mean_s"] > 0
         # The simulator keeps sums and no buckets: no percentile is made up.
         assert numbers["request_latency_p95_s"] is None
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_what_a_page_cannot_tell_is_unknown_with_the_nearest_name(dialect):
+    story = Story(dialect)
+    story.look()
+    (tick,) = story.windows(1)
+    assert tick.numbers["structured_failure_share"] is None
+    assert tick.unavailable["structured_failure_share"]
+    assert all(tick.numbers[name] is None for name in tick.unavailable)
+    assert set(tick.unavailable) <= set(LIVE)
+
+
+def structured(numbers):
+    grown = Window(start_s=0.0, end_s=10.0, deltas=numbers)
+    return live_numbers(grown, {}, {}).numbers["structured_failure_share"]
+
+
+def test_structured_failures_are_shared_among_structured_requests():
+    failed = {"requests_total": 100.0, "grammar_aborted_total": 2.0}
+    assert structured(failed) == 0.02, "no other number of requests is known"
+    assert structured({**failed, "structured_requests_total": 10.0}) == 0.2
+    assert structured({**failed, "structured_requests_total": 1.0}) == 1.0
+    assert structured({"requests_total": 100.0}) is None
 
 
 def test_a_first_look_has_no_numbers():

@@ -199,3 +199,87 @@ def test_vllm_fp8_kv_is_not_equal_and_is_judged_by_quality(tmp_path):
     question = found.gate("correctness").checks[0]
     assert question.name == "degeneration" and question.required
     assert question.status is Status.INCONCLUSIVE, "24 pairs cannot adopt"
+
+
+def likelihood_run(path, candidate):
+    """A run of the recorded texts: each token's own log probability, by language."""
+    rows = recorded("engine_captures_vllm", "prompt_logprobs.jsonl")
+    folder = RunFolder.create(path)
+    # The same paragraph has one id in every language.
+    rows = [{**row, "id": f"{row['lang']}-{row['id']}"} for row in rows]
+    texts = {row["id"]: row for row in rows if row["route"] == "vllm-bf16"}
+    cases = [
+        Case(
+            id=name,
+            class_="text",
+            tags={"language": row["lang"]},
+            prompt="t" * row["n_tokens"],
+            reference="t" * row["n_tokens"],
+            scorers=("reference_likelihood",),
+        )
+        for name, row in texts.items()
+    ]
+    write_cases(cases, folder.cases_path)
+    folder.append(
+        [
+            a_record(
+                request_id=f"{arm}-{row['id']}",
+                arm=arm,
+                case_id=row["id"],
+                trial=0,
+                text="t" * row["n_tokens"],
+                logprobs=json.dumps([["t", value, []] for value in row["logprobs"]]),
+                outcome="completed",
+                finish_reason="stop",
+            )
+            for row in rows
+            for arm, route in (("baseline", "vllm-bf16"), ("candidate", candidate))
+            if row["route"] == route
+        ]
+    )
+    folder.flush()
+    proof = a_proof(
+        quality=tuple(
+            QualityGateSpec(
+                metric="reference_likelihood",
+                slice={"language": language},
+                tolerance=0.002,
+            )
+            for language in ("en", "es", "zh")
+        )
+    )
+    folder.write_manifest(
+        a_manifest(
+            proof=msgspec.to_builtins(proof),
+            fingerprint="f" * 64,
+            route_diff=msgspec.to_builtins(a_route_diff()),
+            health=healthy(),
+            finished=True,
+        )
+    )
+    return judge(path)
+
+
+def relative_loss(judgement, language):
+    """Mean loss of likelihood, as a share of the baseline's own."""
+    row = next(
+        row
+        for row in judgement.evidence.quality.rows
+        if row.slice.get("language") == language and row.is_required
+    )
+    return 1 - row.means.candidate / row.means.baseline
+
+
+def test_an_fp8_kv_cache_hurts_chinese_more_than_english_and_the_slices_say_so(
+    tmp_path,
+):
+    """Perplexity rose by 3.1 % in English, 4.8 % in Spanish and 11.1 % in Chinese."""
+    found = likelihood_run(tmp_path / "fp8", "vllm-fp8kv")
+    english, spanish, chinese = (
+        relative_loss(found, language) for language in ("en", "es", "zh")
+    )
+    assert english == pytest.approx(0.03, abs=0.015)
+    assert spanish == pytest.approx(0.05, abs=0.02)
+    assert chinese == pytest.approx(0.10, abs=0.03)
+    control = likelihood_run(tmp_path / "fp32", "vllm-fp32")
+    assert all(abs(relative_loss(control, each)) < 0.01 for each in ("en", "es", "zh"))

@@ -1,19 +1,24 @@
 """The draft-length search: what is picked, when it stops, and the real grid."""
 
 import json
+import re
+from time import monotonic
 
 import pytest
+from fakes.openai_server import serving_in_thread
 from hypothesis import given
 from hypothesis import strategies as st
+from qualify_cases import Answering, crates, two_routes, write_proof
 
-from routeproof.cli.tune import numbers, varied
+from routeproof.cli.tune import endpoints, numbers, varied
 from routeproof.errors import ConfigError
-from routeproof.jobs.demo import DemoSize, demo_proof
-from routeproof.jobs.tune import Point, Setting, Size, settings, tune
+from routeproof.jobs.demo import demo_proof
+from routeproof.jobs.tune import Grid, Point, Setting, Size, _Time, settings, tune
 from routeproof.jobs.tune_choice import choose, is_hopeless
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
 from routeproof.workloads.case import Case
+from routeproof.workloads.cases import write_cases
 
 
 def a_row(draft_tokens, gain=1.2, spread=0.05, **changes):
@@ -114,7 +119,7 @@ def test_a_candidate_that_does_not_speculate_cannot_be_tuned(tmp_path):
     path = tmp_path / "same.yaml"
     path.write_text(demo_proof("same", path))
     with pytest.raises(ConfigError, match="does not speculate"):
-        tune(path, tmp_path / "out", draft_tokens=(1,), concurrency=(1,))
+        tune(path, tmp_path / "out", Grid((1,), (1,)))
 
 
 def test_options_are_combined_with_every_draft_length():
@@ -162,22 +167,93 @@ def test_every_load_has_the_blocks_that_an_interval_needs():
     assert only.latency is None and only.sweep.concurrency == (4,)
 
 
+SHORT = tuple(
+    Case(
+        id=f"s{i}",
+        class_="chat",
+        messages=({"role": "user", "content": f"Write {i} and {i} and {i}."},),
+        parameters={"max_tokens": 12},
+    )
+    for i in range(8)
+)
+
+
+def a_short_proof(folder):
+    """The demo's n-gram route with eight answers of a few words."""
+    path = folder / "ngram.yaml"
+    text = demo_proof("ngram", path)
+    write_cases(SHORT, folder / "cases.jsonl")
+    text = text.replace("cases: [golden]", "cases: [cases.jsonl]")
+    text = re.sub(r"classes_required: {.*}", "classes_required: {}", text)
+    path.write_text(text.replace("metric: headline", "metric: degeneration"))
+    return path
+
+
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_real_grid_ends_with_a_record_and_does_not_run_twice(tmp_path):
-    path = tmp_path / "ngram.yaml"
-    size = DemoSize(cases=9, required_per_class=1)
-    path.write_text(demo_proof("ngram", path, size=size))
-    given = {"draft_tokens": (2, 8), "concurrency": (1,), "size": Size(9)}
-    found = tune(path, tmp_path / "out", **given)
+    path, grid = a_short_proof(tmp_path), Grid((2, 8), (1,))
+    found = tune(path, tmp_path / "out", grid, size=Size(8))
     assert [row["draft_tokens"] for row in found.rows] == [2, 8]
     assert all(row["equal_share"] is not None for row in found.rows)
     assert all(row["gain_low"] is not None for row in found.rows)
     assert not found.failed
     stamps = [p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*.parquet")]
-    again = tune(path, tmp_path / "out", **given)
+    again = tune(path, tmp_path / "out", grid, size=Size(8))
     assert again.chosen == found.chosen
     after = [p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*.parquet")]
     assert after == stamps
     judged = json.loads((tmp_path / "out" / "k8" / "judgement.json").read_text())
     assert len(judged["tables"]["tune"]) == 2
+
+
+def served(folder, servers, **candidate):
+    """A proof of two servers that run already."""
+    path = write_proof(folder, servers, cases=crates(8))
+    proof = json.loads(path.read_text())
+    proof["candidate"] = {
+        "like": "baseline",
+        "speculation": {"method": "ngram", "draft_tokens": 4},
+        "changes": ["speculation"],
+        **candidate,
+    }
+    path.write_text(json.dumps(proof))
+    return path
+
+
+@pytest.mark.slow
+def test_lengths_that_are_served_already_are_asked_where_they_are(tmp_path):
+    with two_routes() as servers, serving_in_thread(Answering()) as third:
+        grid = Grid((2, 8), (1,), endpoints={2: servers[1].url, 8: third.url})
+        found = tune(served(tmp_path, servers), tmp_path / "out", grid)
+    assert [row["draft_tokens"] for row in found.rows] == [2, 8]
+    assert third.seen and servers[1].seen
+
+
+def test_a_length_without_a_server_has_to_be_launched(tmp_path):
+    class Up:
+        url = "http://127.0.0.1:1/v1"
+
+    path = served(tmp_path, (Up, Up), endpoint=Up.url)
+    with pytest.raises(ConfigError, match="not launched by this proof") as found:
+        tune(path, tmp_path / "out", Grid((2, 8), (1,), endpoints={2: Up.url}))
+    assert "--at 8=URL" in found.value.hint
+    with pytest.raises(ConfigError, match="not tried"):
+        tune(path, tmp_path / "out", Grid((2,), (1,), endpoints={3: Up.url}))
+
+
+def test_servers_are_named_as_people_write_them():
+    assert endpoints(("4=http://h:1/v1",)) == {4: "http://h:1/v1"}
+    for text in ("http://h:1", "x=http://h:1", "4=h:1", "=http://h:1"):
+        with pytest.raises(ConfigError, match="no server"):
+            endpoints((text,))
+
+
+def test_no_point_is_begun_that_would_end_too_late():
+    time = _Time(100.0, begun_s=monotonic() - 50.0)
+    assert time.is_up() is None, "nothing is known of a point yet"
+    time.longest_s = 49.0
+    assert time.is_up() is None
+    time.longest_s = 60.0
+    assert "no time left: a point took up to 60 s" in time.is_up()
+    assert _Time(None, longest_s=1e9).is_up() is None

@@ -136,7 +136,9 @@ def _whole_window(tick: Tick) -> None:
     click.echo(f"{tick.engine}, {tick.window_s:.0f} s, trust: {tick.trust}")
     for name, entry in LIVE.items():
         shown_value = number(tick.numbers.get(name), entry.unit)
-        click.echo(f"  {entry.words:<28} {shown_value:>10}")
+        why = tick.unavailable.get(name)
+        beside = f"  {why}" if why else ""
+        click.echo(f"  {entry.words:<28} {shown_value:>10}{beside}")
     for reason in tick.reasons:
         click.echo(f"  note: {reason}")
     for name in tick.unknown_names:

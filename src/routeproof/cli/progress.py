@@ -15,6 +15,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+LINE_EVERY = 20
+"""Requests from one line to the next where nobody knows how many there will be."""
+
 
 @contextlib.contextmanager
 def download_bar() -> Iterator[Callable[[str, int, int], None]]:
@@ -48,7 +51,10 @@ def _download_lines() -> Callable[[str, int, int], None]:
 
 @contextlib.contextmanager
 def request_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar per stage; the callback takes (stage, requests done, requests in all)."""
+    """A bar per stage; the callback takes (stage, requests done, requests in all).
+
+    A stage that lasts a time has no number in all: 0.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _request_lines()
@@ -56,7 +62,7 @@ def request_bar() -> Iterator[Callable[[str, int, int], None]]:
     columns = (
         TextColumn("{task.description:<28}"),
         BarColumn(),
-        TextColumn("{task.completed:>5}/{task.total}"),
+        TextColumn("{task.completed:>5}{task.fields[of]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -66,8 +72,9 @@ def request_bar() -> Iterator[Callable[[str, int, int], None]]:
 
         def update(stage: str, done: int, in_all: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=in_all)
-            bars.update(tasks[stage], completed=done, total=in_all)
+                tasks[stage] = bars.add_task(stage, total=in_all or None, of="")
+            of = f"/{in_all}" if in_all else ""
+            bars.update(tasks[stage], completed=done, total=in_all or None, of=of)
 
         yield update
 
@@ -76,9 +83,10 @@ def _request_lines() -> Callable[[str, int, int], None]:
     said: dict[str, int] = {}
 
     def update(stage: str, done: int, in_all: int) -> None:
-        tenth = 10 * done // max(in_all, 1)
-        if said.get(stage) != tenth:
-            said[stage] = tenth
-            print(f"{stage}: {done}/{in_all}", file=sys.stderr)
+        step = 10 * done // in_all if in_all else done // LINE_EVERY
+        if said.get(stage) != step:
+            said[stage] = step
+            of = f"/{in_all}" if in_all else " requests"
+            print(f"{stage}: {done}{of}", file=sys.stderr)
 
     return update

@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
+from routeproof.cli.durations import duration
 from routeproof.errors import ConfigError
 
 
@@ -24,32 +26,42 @@ from routeproof.errors import ConfigError
     help="A speculation option to try as well, such as num_steps=2,3.",
 )
 @click.option(
+    "--at",
+    "servers",
+    multiple=True,
+    metavar="K=URL",
+    help="A server that runs with K draft tokens already; other lengths are launched.",
+)
+@click.option(
+    "--within",
+    type=duration,
+    metavar="TIME",
+    help="Begin no point that would end later than this, such as 15m.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), help="Goes on where it stopped."
 )
 @click.option("--json", "as_json", is_flag=True, help="One document on stdout.")
-def command(
-    proof: Path,
-    draft_tokens: str,
-    concurrency: str,
-    cases: int,
-    seconds: float,
-    vary: tuple[str, ...],
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def command(proof: Path, out: Path | None, as_json: bool, **given: Any) -> None:
     """Launch the candidate of PROOF with each draft length and compare."""
     from routeproof.cli.run_options import fresh_run, listening
-    from routeproof.jobs.tune import Size, tune
+    from routeproof.jobs.tune import Grid, Size, tune
 
+    grid = Grid(
+        numbers(given["draft_tokens"], "--draft-tokens"),
+        numbers(given["concurrency"], "--concurrency"),
+        options=varied(given["vary"]),
+        endpoints=endpoints(given["servers"]),
+        within_s=given["within"],
+    )
     folder = out or fresh_run(f"tune-{proof.stem}")
+    click.echo(f"search in {folder}; `--out {folder}` goes on with it", err=True)
     with listening() as listener:
         found = tune(
             proof,
             folder,
-            draft_tokens=numbers(draft_tokens, "--draft-tokens"),
-            concurrency=numbers(concurrency, "--concurrency"),
-            options=varied(vary),
-            size=Size(cases, seconds),
+            grid,
+            size=Size(given["cases"], given["seconds"]),
             listener=listener,
         )
     if as_json:
@@ -97,6 +109,25 @@ def varied(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
                 f"`{text}` varies nothing", key="--vary", hint="write num_steps=2,3"
             )
         found[name.strip().replace("-", "_")] = parts
+    return found
+
+
+def endpoints(given: tuple[str, ...]) -> dict[int, str]:
+    """``4=http://127.0.0.1:8000/v1`` as a draft length and a URL.
+
+    Raises:
+        ConfigError: It is not written like this.
+    """
+    found = {}
+    for text in given:
+        length, equals, url = text.partition("=")
+        if not equals or not length.strip().isdigit() or "://" not in url:
+            raise ConfigError(
+                f"`{text}` is no server of a draft length",
+                key="--at",
+                hint="write 4=http://127.0.0.1:8000/v1",
+            )
+        found[int(length)] = url.strip()
     return found
 
 

@@ -23,7 +23,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ``decode_tokens_total``, ``drafted_at_position_total:<i>``,
     ``accepted_at_position_total:<i>`` (``i`` from 0), ``cached_tokens_total``,
     ``acceptance_length_gauge``, ``process_start_s``, ``memory_bytes``,
-    ``errors_total``, ``grammar_aborted_total``, ``grammar_timeout_total``.
+    ``errors_total``, ``structured_requests_total``, ``grammar_aborted_total``,
+    ``grammar_timeout_total``.
 
     Attributes:
         values: Over all replicas: counters are summed, ``kv_used_share`` is the
@@ -77,6 +78,8 @@ class TableAdapter:
         replica_labels: Labels that tell replicas apart.
         extra_fields: Request fields that bring per-request details back.
         known_names: Speculation series that are known and not needed.
+        not_exported: Number of a live engine (`metrics.live.LIVE`) to why its metrics
+            page cannot tell it, with the nearest names it has.
     """
 
     name: str
@@ -88,6 +91,7 @@ class TableAdapter:
     replica_labels: tuple[str, ...] = ()
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
     known_names: frozenset[str] = frozenset()
+    not_exported: Mapping[str, str] = field(default_factory=dict)
 
     def read_back(self, answers: Mapping[str, str]) -> ReadBack:
         """Identity and route fields from the bodies of ``probe_paths``."""

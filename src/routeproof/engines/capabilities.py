@@ -6,11 +6,12 @@ or look away. Only fields that both arms of a comparison accept are sent to eith
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from routeproof.engines.culprits import Mortal, culprits
 from routeproof.engines.dialects import dialect
 from routeproof.engines.endpoint import Endpoint
 from routeproof.engines.http import Reply, fetch
@@ -80,6 +81,10 @@ FALLBACK_FEATURES = (
 baseline accepts it needs a way around the candidate."""
 
 
+DEADLINE_S = 60.0
+"""For one request."""
+
+
 class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What came of asking for one feature.
 
@@ -87,12 +92,17 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         state: ``accepted``: answered with success (an engine may still look away).
             ``refused``: a 4xx that ``plain`` did not get. ``failed``: a 5xx, no
             answer, or an error in the body. ``empty``: accepted, but what was asked
-            for is missing or worthless in the answer.
+            for is missing or worthless in the answer. ``ends``: the engine answered
+            nothing any more afterwards.
         note: The server's words, or what was wrong with the answer.
     """
 
-    state: Literal["accepted", "refused", "failed", "empty"]
+    state: Literal["accepted", "refused", "failed", "empty", "ends"]
     note: str | None = None
+
+
+Revive = Callable[[], Awaitable[Endpoint]]
+"""Starts an engine anew, and says where it answers now."""
 
 
 async def probe_capabilities(
@@ -103,8 +113,8 @@ async def probe_capabilities(
     features: Mapping[str, Mapping[str, Any]] = FEATURES,
     extra: Mapping[str, Any] | None = None,
     more: Mapping[str, Mapping[str, Any]] | None = None,
-    deadline_s: float = 60.0,
     parallel: int = 2,
+    revive: Revive | None = None,
 ) -> dict[str, Capability]:
     """Try every one of ``features``, and each of the adapter's ``extra`` fields.
 
@@ -114,9 +124,13 @@ async def probe_capabilities(
     out where it has none. ``more`` are further features by name, such as the
     combinations that a workload sends (`parameters.parameter_sets`).
 
+    A feature that ends an engine is found out where ``revive`` can start it anew: what
+    failed since is then asked again, one at a time.
+
     Raises:
         ConfigError: Even a plain request fails, or none is answered any more once
-            the features were tried: one of them has ended the engine.
+            the features were tried, and the engine cannot be started anew.
+        EngineError: It does not come up again.
     """
     wanted = {"plain": FEATURES["plain"]}
     wanted |= {name: dict(fields) for name, fields in features.items()}
@@ -124,7 +138,7 @@ async def probe_capabilities(
     wanted |= {name: dict(fields) for name, fields in (more or {}).items()}
     if (token_ids := dialect(engine).token_ids) is not None:
         wanted["token_ids"] = token_ids
-    plain = await _try(endpoint, model, wanted.pop("plain"), "plain", deadline_s)
+    plain = await _try(endpoint, model, wanted.pop("plain"), "plain", DEADLINE_S)
     if plain.state != "accepted":
         raise ConfigError(
             f"{endpoint.url} does not answer a plain request: {plain.note}",
@@ -135,17 +149,56 @@ async def probe_capabilities(
 
     async def one(name: str) -> tuple[str, Capability]:
         async with gate:
-            found = await _try(endpoint, model, wanted[name], name, deadline_s)
+            found = await _try(endpoint, model, wanted[name], name, DEADLINE_S)
         if found.state == "failed":
             failed.append(name)
         return name, found
 
     found = dict(await asyncio.gather(*(one(name) for name in wanted)))
     if failed:
-        again = await _try(endpoint, model, {}, "plain", deadline_s)
+        again = await _try(endpoint, model, {}, "plain", DEADLINE_S)
         if again.state == "failed":
-            raise _ended_by(endpoint, failed[:parallel], again.note)
+            if revive is None:
+                raise _ended_by(endpoint, failed[:parallel], again.note)
+            found |= await _one_by_one(
+                endpoint, model, wanted, failed, revive, parallel
+            )
     return {"plain": plain, **found}
+
+
+async def _one_by_one(
+    endpoint: Endpoint,
+    model: str,
+    wanted: Mapping[str, Mapping[str, Any]],
+    failed: Sequence[str],
+    revive: Revive,
+    parallel: int,
+) -> dict[str, Capability]:
+    """The features that failed since an engine was ended, each tried alone."""
+    found: dict[str, Capability] = {}
+    now = endpoint
+
+    async def ask(name: str) -> None:
+        found[name] = await _try(now, model, wanted[name], name, DEADLINE_S)
+
+    async def stands() -> bool:
+        return (await _try(now, model, {}, "plain", DEADLINE_S)).state != "failed"
+
+    async def up() -> None:
+        nonlocal now
+        now = await revive()
+
+    told = await culprits(failed, Mortal(ask, stands, up), at_once=parallel)
+    for name in told.end:
+        note = f"the engine ends at it: {found[name].note}"
+        found[name] = Capability(state="ends", note=note)
+    for name in told.together:
+        note = f"the engine ended while {' and '.join(told.together)} were under way"
+        found[name] = Capability(state="ends", note=note)
+    for name in told.untried:
+        note = "not tried again: the engine was ended too often"
+        found[name] = Capability(state="failed", note=note)
+    return found
 
 
 def _ended_by(
@@ -182,7 +235,13 @@ async def accepted_fields(
 
 def as_flags(found: Mapping[str, Capability]) -> dict[str, bool | None]:
     """The same for ``ReadBack.capabilities``."""
-    flags = {"accepted": True, "empty": False, "refused": False, "failed": None}
+    flags = {
+        "accepted": True,
+        "empty": False,
+        "refused": False,
+        "failed": None,
+        "ends": False,
+    }
     return {name: flags[each.state] for name, each in found.items()}
 
 

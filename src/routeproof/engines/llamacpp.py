@@ -46,6 +46,8 @@ SERIES = (
     Series("kv_used_share", ("llamacpp:kv_cache_usage_ratio",), across="max"),
 )
 
+NO_REQUESTS = "llama-server counts no requests, and none that failed"
+
 CANNOT_TELL = (
     "revision",
     "kv_cache",
@@ -172,4 +174,10 @@ LLAMA_CPP = TableAdapter(
     series=SERIES,
     read=read_back,
     detail=details,
+    not_exported={
+        "verify_passes_per_request": NO_REQUESTS,
+        "request_latency_mean_s": "there is no histogram of times",
+        "error_share": NO_REQUESTS,
+        "structured_failure_share": NO_REQUESTS,
+    },
 )

@@ -45,6 +45,7 @@ SERIES = (
     Series("output_tokens_total", ("sglang:generation_tokens_total",)),
     Series("requests_total", ("sglang:num_requests_total",)),
     Series("errors_total", ("sglang:num_aborted_requests_total",)),
+    Series("structured_requests_total", ("sglang:num_so_requests_total",)),
     Series("grammar_aborted_total", ("sglang:num_grammar_aborted_total",)),
     Series("grammar_timeout_total", ("sglang:num_grammar_timeout_total",)),
     Series("cached_tokens_total", ("sglang:cached_tokens_total",)),
@@ -241,4 +242,10 @@ SGLANG = TableAdapter(
     replica_labels=("dp_rank",),
     extra_fields={"return_spec_tokens_details": True},
     known_names=KNOWN_SPECULATION,
+    not_exported={
+        "rejection_rate": "nothing counts drafted tokens; sglang:spec_accept_rate is a "
+        "gauge that goes stale",
+        "structured_failure_share": "sglang:num_grammar_aborted_total and "
+        "num_grammar_timeout_total appear with the first failure",
+    },
 )

@@ -191,4 +191,8 @@ TENSORRT_LLM = TableAdapter(
     read=read_back,
     detail=details,
     known_names=frozenset(CONFIG_INFO),
+    not_exported={
+        "structured_failure_share": "trtllm_request_error_total tells the HTTP status "
+        "and not the reason",
+    },
 )

@@ -8,6 +8,7 @@ import numpy as np
 from routeproof.gates.evidence import Agreed
 from routeproof.gates.facts import QualityRow
 from routeproof.gates.measure_quality import Answers, quality_phase, quality_rows
+from routeproof.jobs.comparing.accepted import acceptance_drift
 from routeproof.jobs.comparing.merged import (
     merged_requests,
     merged_scores,
@@ -61,8 +62,17 @@ def compare(then: Path, now: Path) -> Comparison:
     agreed = judged[1].evidence.agreed
     quality = _drift(runs, agreed, "candidate") if is_same_work else ()
     acceptance = tuple(_acceptance(runs, agreed)) if is_same_work else ()
+    drifts = acceptance_drift(*runs) if is_same_work else ()
     speed = tuple(gains(runs, agreed)) if is_same_work else ()
-    worse = _worse(quality, acceptance, speed, agreed)
+    worse = [
+        *_worse(quality, acceptance, speed, agreed),
+        *(
+            f"{each.metric.replace('_', ' ')}, {each.where}: fell by "
+            f"{-each.change:.1%} since then"
+            for each in drifts
+            if each.fell
+        ),
+    ]
     status, reasons = _result(quality, worse, is_same_work)
     return Comparison(
         then=_side(judged[0]),
@@ -74,6 +84,7 @@ def compare(then: Path, now: Path) -> Comparison:
         quality=quality,
         control=_drift(runs, agreed, "baseline") if is_same_work else (),
         acceptance=acceptance,
+        drifts=drifts,
         speed=speed,
         numbers=tuple(numbers(*judged)),
     )

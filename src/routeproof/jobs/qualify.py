@@ -24,9 +24,11 @@ from routeproof.jobs.gathering.reuse import NOTE as REUSE_NOTE
 from routeproof.jobs.gathering.reuse import Asking, refuse_other, reuse
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualifying.engine_papers import (
+    CHECKS_NOTE,
     deaths_noted,
     engine_facts,
     keep_answers,
+    note_checks,
 )
 from routeproof.jobs.qualifying.environment import environment, versions
 from routeproof.jobs.qualifying.lossless_probe import probe_routes
@@ -184,7 +186,9 @@ class _Run:
         with deaths_noted(routes, folder):
             if self.options.has_probes:
                 self.listener.say("asking both routes the same small questions")
-                await probe_routes(routes, folder)
+                ended = await probe_routes(routes, folder, checks)
+                if ended:
+                    note_checks(folder, checks.with_ending(ended))
             await self._stages(plan, routes, folder)
 
     def _reuse(self, folder: RunFolder, asking: Asking) -> None:
@@ -359,7 +363,7 @@ class _Run:
                     "candidate": engine_facts(routes.candidate),
                 },
                 environment=environment(),
-                notes={"route_checks": msgspec.to_builtins(checks)},
+                notes={CHECKS_NOTE: msgspec.to_builtins(checks)},
             )
         )
 
@@ -382,7 +386,7 @@ class _Run:
 
 def _targets(routes: Routes, folder: RunFolder) -> dict[Arm, Target]:
     """Both arms, with the request fields that both were found to accept."""
-    noted = folder.read_manifest().notes.get("route_checks")
+    noted = folder.read_manifest().notes.get(CHECKS_NOTE)
     checks = None if noted is None else msgspec.convert(noted, RouteChecks)
     return {
         "baseline": _target(routes.baseline, checks),

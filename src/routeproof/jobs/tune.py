@@ -5,15 +5,18 @@ with its draft length, the same cases go to both routes, and what is picked is p
 on correct answers inside the SLO per second, for each load apart, never on acceptance.
 """
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 import yaml
 
+from routeproof.engines.options_file import has_options_file, with_file
 from routeproof.engines.template_options import impossible, with_options
 from routeproof.engines.templates import with_draft_tokens
 from routeproof.errors import ConfigError, EngineError
@@ -25,6 +28,7 @@ from routeproof.jobs.report import load_judgement
 from routeproof.jobs.tune_choice import Chosen, choose, is_hopeless
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
+from routeproof.proof.route import LaunchSpec, RouteSpec
 from routeproof.proof.workload import ArrivalSpec, LoadSpec
 from routeproof.records.files import write_atomically
 from routeproof.records.store import RunFolder
@@ -32,7 +36,6 @@ from routeproof.reports.judgement import Judgement
 from routeproof.routes.resolve import resolve
 from routeproof.stats.ratio import FEWEST_BLOCKS
 
-NO_OPTIONS: Mapping[str, Sequence[str]] = {}
 SINGLE = 1
 REQUESTS = 4 * FEWEST_BLOCKS
 """Requests of a single stream on each route."""
@@ -52,6 +55,30 @@ class Size:
 
 
 NORMAL_SIZE = Size()
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is tried.
+
+    Attributes:
+        draft_tokens: Draft lengths, in the order given.
+        concurrency: Loads to try each at.
+        options: Speculation options to vary as well, each with its values: every
+            combination is tried with every draft length. SGLang's ``num_steps`` and
+            ``eagle_topk``, llama.cpp's ``ngram_simple_size_n``, vLLM's
+            ``prompt_lookup_max``.
+        endpoints: Draft length to the base URL of a server that runs with it; other
+            lengths are launched.
+        within_s: No point is begun that, by the longest so far, would end later;
+            ``None`` for no limit.
+    """
+
+    draft_tokens: Sequence[int]
+    concurrency: Sequence[int]
+    options: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    endpoints: Mapping[int, str] = field(default_factory=dict)
+    within_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +122,8 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def tune(
     proof_path: Path,
     out: Path,
+    grid: Grid,
     *,
-    draft_tokens: Sequence[int],
-    concurrency: Sequence[int],
-    options: Mapping[str, Sequence[str]] = NO_OPTIONS,
     size: Size = NORMAL_SIZE,
     listener: Listener | None = None,
 ) -> Tuned:
@@ -111,14 +136,10 @@ def tune(
     points that were judged are not run again, a point half done is resumed.
 
     Args:
-        proof_path: A proof whose candidate is launched and speculates.
+        proof_path: A proof whose candidate speculates, and is launched unless every
+            length has an endpoint.
         out: Folder of the search; each point is a run folder in it.
-        draft_tokens: Draft lengths to try, in the order given.
-        concurrency: Loads to try each at.
-        options: Speculation options to vary as well, each with its values: every
-            combination is tried with every draft length. SGLang's ``num_steps`` and
-            ``eagle_topk``, llama.cpp's ``ngram_simple_size_n``, vLLM's
-            ``prompt_lookup_max``.
+        grid: What is tried.
         size: How much is sent at each point.
         listener: Who is told.
 
@@ -129,27 +150,32 @@ def tune(
     """
     hears = listener or Listener()
     proof = load_proof(proof_path)
-    _check(proof, proof_path)
+    _check(proof, proof_path, grid)
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
     judgements: dict[str, Judgement] = {}
     engine = _engine(proof)
-    for setting in settings(draft_tokens, options):
-        reason = impossible(
-            engine, setting.draft_tokens, dict(setting.options)
-        ) or is_hopeless(rows, setting.words())
+    time = _Time(grid.within_s)
+    every = list(settings(grid.draft_tokens, grid.options))
+    for place, setting in enumerate(every, 1):
+        reason = (
+            impossible(engine, setting.draft_tokens, dict(setting.options))
+            or is_hopeless(rows, setting.words())
+            or time.is_up()
+        )
         if reason is not None:
             skipped[setting.name()] = reason
             continue
-        hears.say(
-            f"draft length {setting.draft_tokens} {setting.words() or ''}".strip()
-        )
-        wanted = Point(setting, tuple(concurrency), size)
-        path = _point_file(proof, proof_path, out, wanted)
+        named = f"draft length {setting.draft_tokens} {setting.words() or ''}".strip()
+        hears.say(f"{named} (point {place} of {len(every)})")
+        wanted = Point(setting, tuple(grid.concurrency), size)
+        url = grid.endpoints.get(setting.draft_tokens)
+        path = _point_file(proof, proof_path, out, wanted, url)
         try:
-            found = _point(path, out / setting.name(), hears)
+            with time.measured():
+                found = _point(path, out / setting.name(), hears)
         except EngineError as error:
             failed[setting.name()] = error.message
             continue
@@ -163,12 +189,41 @@ def tune(
     return tuned
 
 
+@dataclass(slots=True)
+class _Time:
+    """What is left of the time of a search."""
+
+    within_s: float | None
+    begun_s: float = field(default_factory=monotonic)
+    longest_s: float = 0.0
+
+    @contextlib.contextmanager
+    def measured(self) -> Iterator[None]:
+        """One point."""
+        start = monotonic()
+        yield
+        self.longest_s = max(self.longest_s, monotonic() - start)
+
+    def is_up(self) -> str | None:
+        """Why no further point is begun, or ``None``."""
+        if self.within_s is None:
+            return None
+        left = self.within_s - (monotonic() - self.begun_s)
+        if self.longest_s <= left:
+            return None
+        return (
+            f"no time left: a point took up to {self.longest_s:.0f} s, and "
+            f"{max(left, 0.0):.0f} of {self.within_s:.0f} s are left"
+        )
+
+
 def settings(
-    draft_tokens: Sequence[int], options: Mapping[str, Sequence[str]] = NO_OPTIONS
+    draft_tokens: Sequence[int], options: Mapping[str, Sequence[str]] | None = None
 ) -> Iterator[Setting]:
     """Every combination of options, each with all draft lengths in their order."""
-    for values in itertools.product(*options.values()):
-        chosen = tuple(zip(options, values, strict=True))
+    varied = options or {}
+    for values in itertools.product(*varied.values()):
+        chosen = tuple(zip(varied, values, strict=True))
         for length in draft_tokens:
             yield Setting(length, chosen)
 
@@ -178,15 +233,30 @@ def _engine(proof: Proof) -> str:
     return engine.name if engine is not None else "llama.cpp"
 
 
-def _check(proof: Proof, path: Path) -> None:
+def _check(proof: Proof, path: Path, grid: Grid) -> None:
     _, candidate = resolve(proof)
-    if proof.candidate.launch is None:
+    unknown = sorted(set(grid.endpoints) - set(grid.draft_tokens))
+    if unknown:
+        raise ConfigError(
+            f"there is an endpoint for {unknown[0]} draft tokens, which are not tried",
+            key="--at",
+            hint="add the length to --draft-tokens",
+        )
+    if grid.endpoints and grid.options:
+        raise ConfigError(
+            "options cannot be varied on servers that run already",
+            key="--vary",
+            hint="leave one of --vary and --at away",
+        )
+    missing = set(grid.draft_tokens) - set(grid.endpoints)
+    if missing and proof.candidate.launch is None:
         raise ConfigError(
             "the candidate is not launched by this proof, so its draft length cannot "
             "be changed",
             path=path,
             key="candidate.launch",
-            hint="add `launch:` to the candidate",
+            hint="add `launch:` to the candidate, or name a server for every length "
+            f"(--at {min(missing)}=URL)",
         )
     if candidate.speculation is None:
         raise ConfigError(
@@ -220,23 +290,13 @@ class Point:
         )
 
 
-def _point_file(proof: Proof, proof_path: Path, out: Path, point: Point) -> Path:
+def _point_file(
+    proof: Proof, proof_path: Path, out: Path, point: Point, url: str | None
+) -> Path:
     """The proof file of one point, written beside its run."""
-    spec = proof.candidate.speculation
-    launch = proof.candidate.launch
-    assert spec is not None and launch is not None
-    name, setting = _engine(proof), point.setting
-    options = dict(setting.options)
-    changed_launch = with_draft_tokens(launch, name, setting.draft_tokens)
-    candidate = msgspec.structs.replace(
-        proof.candidate,
-        speculation=msgspec.structs.replace(
-            spec, draft_tokens=setting.draft_tokens, options={}
-        ),
-        launch=with_options(changed_launch, name, options)
-        if options
-        else changed_launch,
-    )
+    setting = point.setting
+    path = out / f"{setting.name()}.yaml"
+    candidate = _candidate(proof.candidate, setting, url, _engine(proof), path)
     most = point.size.cases
     workload = msgspec.structs.replace(
         proof.workload,
@@ -246,10 +306,36 @@ def _point_file(proof: Proof, proof_path: Path, out: Path, point: Point) -> Path
         load=point.load(proof.workload.load),
     )
     changed = msgspec.structs.replace(proof, candidate=candidate, workload=workload)
-    path = out / f"{setting.name()}.yaml"
     text = yaml.safe_dump(msgspec.to_builtins(changed), sort_keys=False)
     write_atomically(path, text.encode())
     return path
+
+
+def _candidate(
+    spec: RouteSpec, setting: Setting, url: str | None, engine: str, path: Path
+) -> RouteSpec:
+    """The candidate with a setting: launched with it, or the server that has it."""
+    assert spec.speculation is not None
+    speculation = msgspec.structs.replace(
+        spec.speculation, draft_tokens=setting.draft_tokens, options={}
+    )
+    changed = msgspec.structs.replace(spec, speculation=speculation)
+    if url is not None:
+        return msgspec.structs.replace(changed, launch=None, endpoint=url)
+    assert spec.launch is not None
+    launch = _launch(spec.launch, setting, engine, path)
+    return msgspec.structs.replace(changed, launch=launch)
+
+
+def _launch(
+    launch: LaunchSpec, setting: Setting, engine: str, path: Path
+) -> LaunchSpec:
+    options = dict(setting.options)
+    if has_options_file(launch, engine):
+        target = path.with_suffix(".options.yaml")
+        return with_file(launch, setting.draft_tokens, options, target)
+    changed = with_draft_tokens(launch, engine, setting.draft_tokens)
+    return with_options(changed, engine, options) if options else changed
 
 
 def _absolute(pattern: str, base: Path) -> str:

@@ -143,10 +143,14 @@ def _traffic(grown: Window, counts: AcceptanceCounts) -> Numbers:
         for name in ("grammar_aborted_total", "grammar_timeout_total")
         if (value := of(name)) is not None
     ]
+    # A share of all requests would follow the traffic, not the grammar.
+    asked = of("structured_requests_total")
+    failures = sum(grammar) if grammar else None
+    structured = requests if asked is None else max(asked, failures or 0.0)
     return {
         "verify_passes_per_request": _ratio(counts.spec_passes, requests),
         "error_share": _ratio(failed, requests),
-        "structured_failure_share": _ratio(sum(grammar), requests) if grammar else None,
+        "structured_failure_share": _ratio(failures, structured),
         "requests_per_s": _ratio(requests, length_s),
         "output_tokens_per_s": _ratio(output, length_s),
         "prompt_tokens_per_request": _ratio(prompt, requests),

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from routeproof.gates.facts import QualityRow
+from routeproof.metrics.acceptance_drift import Drift
 from routeproof.reports import figures
 from routeproof.stats.interval import Interval, NonInferiority
 
@@ -88,6 +89,8 @@ class Comparison(_Part, frozen=True, kw_only=True):
         problems: Why the runs, or some of their numbers, do not compare.
         quality: Candidate now against candidate then, pair by pair.
         control: Baseline now against baseline then: how far the stack itself drifts.
+        acceptance: Request by request.
+        drifts: Sums over all requests, overall and by slice, paired by case.
     """
 
     then: Side
@@ -99,6 +102,7 @@ class Comparison(_Part, frozen=True, kw_only=True):
     quality: tuple[QualityRow, ...] = ()
     control: tuple[QualityRow, ...] = ()
     acceptance: tuple[AcceptanceMoved, ...] = ()
+    drifts: tuple[Drift, ...] = ()
     speed: tuple[GainMoved, ...] = ()
     numbers: tuple[NumberMoved, ...] = ()
 
@@ -131,6 +135,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield from _labelled("route", moved or ["the candidate is the route it was"])
     yield from _labelled("quality", list(_quality(comparison)))
     yield from _labelled("acceptance", list(map(_acceptance, comparison.acceptance)))
+    yield from _labelled("drift", list(_drifts(comparison.drifts)))
     yield from _labelled("speed", list(map(_gain, comparison.speed)))
     yield from _labelled("numbers", list(map(_number, comparison.numbers)))
     yield ""
@@ -187,6 +192,21 @@ def _acceptance(moved: AcceptanceMoved) -> str:
     then, now = (figures.number(value, "share") for value in (moved.then, moved.now))
     tail = "" if moved.answer is None else f"  {_answer(moved.answer)}"
     return f"{moved.where}: {then} -> {now}{tail}"
+
+
+def _drifts(moved: Sequence[Drift]) -> Iterator[str]:
+    """Overall, and slices that fell; the rest is counted."""
+    shown = [each for each in moved if each.fell or each.where == "overall"]
+    for each in shown:
+        sure = "" if each.z is None else f", {each.z:+.1f} standard errors"
+        over = f" over {each.pairs:,} cases" if each.pairs else ""
+        yield (
+            f"{each.where}: {each.metric.replace('_', ' ')} {each.then:.3g} -> "
+            f"{each.now:.3g} ({each.change:+.1%}{sure}{over})"
+            f"{'  FELL' if each.fell else ''}"
+        )
+    if quiet := len(moved) - len(shown):
+        yield f"{quiet} numbers of slices did not fall"
 
 
 def _gain(moved: GainMoved) -> str:

@@ -27,6 +27,7 @@ METHOD = "speculation.method"
 TENSORRT: Mapping[str, str] = {
     "speculative_config.decoding_type": METHOD,
     "speculative_config.max_draft_len": "speculation.draft_tokens",
+    "speculative_config.num_nextn_predict_layers": "speculation.draft_tokens",
     "speculative_config.speculative_model": "speculation.draft.model",
     "speculative_config.speculative_model_dir": "speculation.draft.model",
     "kv_cache_config.dtype": "kv_cache",

@@ -100,6 +100,7 @@ def evidence_of(run: Gathered) -> Evidence:
         notes=(
             *_unfinished(run),
             *_found_out(run),
+            *_ends(run),
             *_spot_checked(run),
             *_taken_over(run),
             *_stopped(run, agreed),
@@ -112,6 +113,27 @@ def evidence_of(run: Gathered) -> Evidence:
 def _found_out(run: Gathered) -> tuple[str, ...]:
     why = run.manifest.notes.get(RECLASSED)
     return () if why is None else (f"judged as a lossy change: {why}",)
+
+
+def _ends(run: Gathered) -> tuple[str, ...]:
+    """Which request features end an engine that was started anew after them."""
+    checks = run.manifest.notes.get("route_checks")
+    if not isinstance(checks, dict):
+        return ()
+    found = []
+    for arm in ("baseline", "candidate"):
+        tried = checks.get(arm)
+        names = [
+            str(name)
+            for name, each in (tried.items() if isinstance(tried, dict) else ())
+            if isinstance(each, dict) and each.get("state") == "ends"
+        ]
+        if names:
+            found.append(
+                f"a request with {' or '.join(names)} ends the engine of the {arm}; "
+                "it was started anew"
+            )
+    return tuple(found)
 
 
 def _unfinished(run: Gathered) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ class Tick(_Said, frozen=True, kw_only=True):
         numbers: Names of `metrics.live.LIVE`; ``None`` is unknown, never 0.
         trust: Of the numbers about speculation.
         reasons: What speaks against them.
+        unavailable: Numbers that this engine's page cannot tell, and why.
         unknown_names: Series about speculation that no table knows.
     """
 
@@ -74,6 +75,7 @@ class Tick(_Said, frozen=True, kw_only=True):
     numbers: dict[str, float | None] = {}
     trust: str = "unavailable"
     reasons: tuple[str, ...] = ()
+    unavailable: dict[str, str] = {}
     unknown_names: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
     alarms: tuple[Alarm, ...] = ()

@@ -126,6 +126,11 @@ class Watcher:
             numbers=found.numbers,
             trust=found.trust,
             reasons=found.reasons,
+            unavailable={
+                name: why
+                for name, why in self.adapter.not_exported.items()
+                if found.numbers.get(name) is None
+            },
         )
         return self._told(tick, events, tuple(self._alarms(look)))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from routeproof.errors import EngineError
+from routeproof.jobs.qualifying.route_checks import RouteChecks
 from routeproof.jobs.qualifying.stand_up import Routes, Standing
 from routeproof.records.store import RunFolder
 
@@ -17,6 +18,17 @@ def keep_answers(folder: RunFolder, arm: str, standing: Standing) -> None:
     for path, body in standing.read_back.raw.items():
         name = path.strip("/").replace("/", "_").replace("?", "_") or "root"
         (place / f"{name}.txt").write_text(body, encoding="utf-8")
+
+
+CHECKS_NOTE = "route_checks"
+"""The note of a manifest that holds `RouteChecks`."""
+
+
+def note_checks(folder: RunFolder, checks: RouteChecks) -> None:
+    """Put what is known of both routes now in the place of what was."""
+    manifest = folder.read_manifest()
+    notes = {**manifest.notes, CHECKS_NOTE: msgspec.to_builtins(checks)}
+    folder.write_manifest(msgspec.structs.replace(manifest, notes=notes))
 
 
 @contextlib.contextmanager

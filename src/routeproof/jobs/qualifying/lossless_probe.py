@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from routeproof.engines.capabilities import Revive
+from routeproof.engines.culprits import Mortal, culprits
 from routeproof.engines.http import Reply, fetch
 from routeproof.engines.tokenize import tokenize
 from routeproof.errors import ConfigError
@@ -20,6 +22,7 @@ from routeproof.gates.probed import (
     Probed,
 )
 from routeproof.jobs.gathering.stored_probes import FILE_NAME
+from routeproof.jobs.qualifying.route_checks import RouteChecks
 from routeproof.jobs.qualifying.stand_up import Routes, Standing
 from routeproof.records.files import write_atomically
 from routeproof.records.store import RunFolder
@@ -59,11 +62,7 @@ _GREEDY = {"temperature": 0, "max_tokens": TOKENS}
 _HOT = {"temperature": 1.0, "max_tokens": TOKENS}
 _TOLD = {**_GREEDY, "logprobs": True, "top_logprobs": 5}
 
-SERIAL: dict[str, tuple[dict[str, Any], ...]] = {
-    "again": (_TOLD,),
-    "stream": ({**_GREEDY, "stream": True},),
-}
-"""Asked one after the other, after ``plain``; then all at once, ``together``."""
+_STREAM = {**_GREEDY, "stream": True}
 
 PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
     "seed": ({**_HOT, "seed": 11}, {**_HOT, "seed": 11}, {**_HOT, "seed": 12}),
@@ -88,13 +87,38 @@ AT_ONCE = 4
 Asking = Callable[[tuple[dict[str, str], ...], Mapping[str, Any]], Awaitable[Answered]]
 
 
+PROBES_OF = {
+    "penalties": ("frequency_penalty", "presence_penalty"),
+    "several_choices": ("choices",),
+}
+"""Features that are asked for by probes of other names."""
+
+
 @dataclass(slots=True)
 class _Arm:
-    """One arm's answers as they come."""
+    """One arm's answers as they come.
+
+    Attributes:
+        ask: Puts one request.
+        given_up: Probes that are not asked any more, in the order in which they
+            failed; first those that are known to end the engine.
+        is_told: Log probabilities are asked for.
+    """
 
     ask: Asking
-    given_up: set[str] = field(default_factory=set)
+    given_up: dict[str, None] = field(default_factory=dict)
+    is_told: bool = True
     answers: dict[str, dict[str, tuple[Answered, ...]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, routes: Routes, arm: str, ending: Sequence[str]) -> "_Arm":
+        """An arm whose engine ends at these features."""
+        probes = [p for name in ending for p in PROBES_OF.get(name, (name,))]
+        return cls(
+            _asking(routes, arm),
+            given_up=dict.fromkeys(probes),
+            is_told="logprobs" not in ending,
+        )
 
     async def put(
         self, probe: str, prompt: str, requests: Sequence[Mapping[str, Any]]
@@ -104,47 +128,29 @@ class _Arm:
         found = [await self.ask(PROMPTS[prompt], fields) for fields in requests]
         if probe in PARAMETERS or probe == "choices":
             # What is refused once, or makes the engine hang, is not asked again.
-            self.given_up |= {probe for one in found if one.text is None}
+            if any(one.text is None for one in found):
+                self.given_up[probe] = None
         self.answers.setdefault(probe, {})[prompt] = tuple(found)
 
     async def texts(self) -> None:
         """What a route is held against itself in: serially, then all at once."""
+        told = _TOLD if self.is_told else _GREEDY
         for prompt in PROMPTS:
-            await self.put("plain", prompt, (_TOLD,))
+            await self.put("plain", prompt, (told,))
         if all(each[0].text is None for each in self.answers["plain"].values()):
             for prompt in PROMPTS:
                 await self.put("plain", prompt, (_GREEDY,))
-        for probe, requests in SERIAL.items():
+        for probe, fields in (("again", told), ("stream", _STREAM)):
             for prompt in PROMPTS:
-                await self.put(probe, prompt, requests)
+                await self.put(probe, prompt, (fields,))
         await asyncio.gather(
             *(self.put("together", prompt, (_GREEDY,)) for prompt in PROMPTS)
         )
 
     async def parameters(
-        self,
-        stop: Mapping[str, str],
-        banned: Mapping[str, tuple[int, str]],
-        *,
-        only: frozenset[str] | None = None,
+        self, hints: "_Hints", *, only: frozenset[str] | None = None
     ) -> None:
         """Request fields, each by itself, a few requests at a time."""
-        wanted: list[tuple[str, str, Sequence[Mapping[str, Any]]]] = [
-            (probe, prompt, requests)
-            for probe, requests in PARAMETERS.items()
-            for prompt in SHORT
-        ]
-        wanted += [("choices", prompt, CHOICES) for prompt in SAMPLED]
-        wanted += [
-            ("stop", prompt, ({**_GREEDY, "stop": [word]},))
-            for prompt, word in stop.items()
-            if prompt in SHORT
-        ]
-        wanted += [
-            ("logit_bias", prompt, ({**_GREEDY, "logit_bias": {str(token): -100}},))
-            for prompt, (token, _) in banned.items()
-            if prompt in SHORT
-        ]
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def one(
@@ -154,39 +160,118 @@ class _Arm:
                 await self.put(probe, prompt, requests)
 
         await asyncio.gather(
-            *(one(*each) for each in wanted if only is None or each[0] in only)
+            *(one(*each) for each in hints.asked() if only is None or each[0] in only)
         )
 
+    async def stands(self) -> bool:
+        """Whether a plain request is answered."""
+        return (await self.ask(PROMPTS["short"], _GREEDY)).text is not None
 
-async def probe_routes(routes: Routes, folder: RunFolder) -> None:
+    async def told_apart(
+        self, hints: "_Hints", known: Sequence[str], revive: Revive
+    ) -> tuple[str, ...]:
+        """Which probes ended the engine; the others that failed are asked once more."""
+        suspects = [name for name in self.given_up if name not in known]
+        first = {probe: requests for probe, _, requests in reversed(hints.asked())}
+
+        async def ask(probe: str) -> None:
+            for fields in first[probe]:
+                await self.ask(PROMPTS["short"], fields)
+
+        async def up() -> None:
+            await revive()
+
+        told = await culprits(suspects, Mortal(ask, self.stands, up), at_once=AT_ONCE)
+        guilty = (*told.end, *told.together)
+        again = [name for name in suspects if name not in (*guilty, *told.untried)]
+        for name in again:
+            del self.given_up[name]
+            del self.answers[name]
+        await self.parameters(hints, only=frozenset(again))
+        return guilty
+
+
+@dataclass(frozen=True, slots=True)
+class _Hints:
+    """What the answers of the baseline are good for in further requests.
+
+    Attributes:
+        stop: By prompt, a word from the middle of its answer.
+        banned: By prompt, id and text of the token that its answer begins with.
+    """
+
+    stop: Mapping[str, str]
+    banned: Mapping[str, tuple[int, str]]
+
+    def asked(self) -> list[tuple[str, str, Sequence[Mapping[str, Any]]]]:
+        """Probe, prompt and requests."""
+        wanted: list[tuple[str, str, Sequence[Mapping[str, Any]]]] = [
+            (probe, prompt, requests)
+            for probe, requests in PARAMETERS.items()
+            for prompt in SHORT
+        ]
+        wanted += [("choices", prompt, CHOICES) for prompt in SAMPLED]
+        wanted += [
+            ("stop", prompt, ({**_GREEDY, "stop": [word]},))
+            for prompt, word in self.stop.items()
+            if prompt in SHORT
+        ]
+        return wanted + [
+            ("logit_bias", prompt, ({**_GREEDY, "logit_bias": {str(token): -100}},))
+            for prompt, (token, _) in self.banned.items()
+            if prompt in SHORT
+        ]
+
+
+async def probe_routes(
+    routes: Routes, folder: RunFolder, checks: RouteChecks | None = None
+) -> tuple[str, ...]:
     """Ask baseline, baseline again and candidate; write the answers into the run.
 
     A run that has them already (it is resumed) is not asked again. A request that is
-    refused or fails is an answer without text.
+    refused or fails is an answer without text. What is known to end an engine is not
+    put to it; one launched here that ends all the same is started anew.
+
+    Returns:
+        Probes that ended the candidate's engine and were not known to.
+
+    Raises:
+        EngineError: An engine that was started anew did not come up.
     """
     path = folder.path / "probe" / FILE_NAME
     if path.exists():
-        return
+        return ()
+    known = {
+        arm: () if checks is None else checks.ending(arm)
+        for arm in ("baseline", "candidate")
+    }
     arms = {
-        "baseline": _Arm(_asking(routes.baseline)),
-        "control": _Arm(_asking(routes.baseline)),
-        "candidate": _Arm(_asking(routes.candidate)),
+        "baseline": _Arm.of(routes, "baseline", known["baseline"]),
+        "control": _Arm.of(routes, "baseline", known["baseline"]),
+        "candidate": _Arm.of(routes, "candidate", known["candidate"]),
     }
     for arm in arms.values():
         await arm.texts()
     plain = {p: one[0].text for p, one in arms["baseline"].answers["plain"].items()}
     stop = {p: word for p, text in plain.items() if (word := _middle_word(text))}
-    banned = await _first_tokens(routes.baseline, plain)
+    hints = _Hints(stop, await _first_tokens(routes.baseline, plain))
+    ended: dict[str, tuple[str, ...]] = {}
     for name, arm in arms.items():
+        side = "candidate" if name == "candidate" else "baseline"
         only = FAULT_ALONE if name == "control" else None
-        await arm.parameters(stop, banned, only=only)
+        before = tuple(arm.given_up)
+        await arm.parameters(hints, only=only)
+        revive = routes.revive(side)
+        if revive is not None and not await arm.stands():
+            ended[name] = await arm.told_apart(hints, before, revive)
     found = Probed(
         answers={name: arm.answers for name, arm in arms.items()},
         stop=stop,
-        banned={prompt: text for prompt, (_, text) in banned.items()},
+        banned={prompt: text for prompt, (_, text) in hints.banned.items()},
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, msgspec.json.encode(found, order="sorted") + b"\n")
+    return ended.get("candidate", ())
 
 
 def _middle_word(text: str | None) -> str | None:
@@ -215,12 +300,12 @@ async def _first_tokens(
     return found
 
 
-def _asking(standing: Standing) -> Asking:
-    endpoint, model = standing.endpoint, standing.model
-
+def _asking(routes: Routes, arm: str) -> Asking:
     async def ask(
         messages: tuple[dict[str, str], ...], fields: Mapping[str, Any]
     ) -> Answered:
+        standing = routes.standing(arm)
+        endpoint, model = standing.endpoint, standing.model
         body = {"model": model, "messages": messages, **fields}
         try:
             reply = await fetch(

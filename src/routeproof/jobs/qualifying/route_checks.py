@@ -8,6 +8,7 @@ import msgspec
 
 from routeproof.engines.alignment import Asked, tokenizers_differ
 from routeproof.engines.capabilities import (
+    FALLBACK_FEATURES,
     FEATURES,
     Capability,
     needs_fallback,
@@ -22,6 +23,13 @@ from routeproof.proof.workload import SamplingSpec
 from routeproof.routes.alignment import TokenDifference
 from routeproof.routes.lock import LockProblem, check_lock
 from routeproof.workloads.case import Case
+
+FEATURE_OF = {
+    "frequency_penalty": "penalties",
+    "presence_penalty": "penalties",
+    "choices": "several_choices",
+}
+"""Probes of `lossless_probe` that ask for a feature of another name."""
 
 
 class RouteChecks(
@@ -56,6 +64,27 @@ class RouteChecks(
         """Those of an adapter's request fields that both routes accept."""
         return sendable(fields, self.baseline, self.candidate)
 
+    def ending(self, arm: str) -> tuple[str, ...]:
+        """Features that end the engine of an arm."""
+        tried = self.baseline if arm == "baseline" else self.candidate
+        return tuple(name for name, each in tried.items() if each.state == "ends")
+
+    def with_ending(self, probes: Sequence[str]) -> "RouteChecks":
+        """The same once probes have ended the candidate's engine.
+
+        A feature that the canary can route by goes around the candidate as well.
+        """
+        names = [FEATURE_OF.get(probe, probe) for probe in probes]
+        ends = Capability(state="ends", note="the engine ends at a probe with it")
+        around = dict.fromkeys(
+            (*(self.fallback or ()), *(n for n in names if n in FALLBACK_FEATURES))
+        )
+        return msgspec.structs.replace(
+            self,
+            candidate={**self.candidate, **dict.fromkeys(names, ends)},
+            fallback=tuple(around),
+        )
+
     def unfair_cases(self) -> dict[str, str]:
         """Combinations of the workload that only one route answers."""
         return {k: v for k, v in self.refused.items() if k.startswith("params:")}
@@ -79,14 +108,18 @@ async def check_routes(
         has_features: Try features too that the workload does not use; an engine may
             not survive one.
 
+    An engine launched here that does not survive a feature is started anew.
+
     Raises:
-        ConfigError: A route does not answer a plain request, or its pair was upgraded
-            on one side only.
+        ConfigError: A route does not answer a plain request, its pair was upgraded on
+            one side only, or a feature ends an engine that was not launched here.
+        EngineError: An engine that was started anew did not come up.
     """
     lock = () if lock_path is None else check_lock(lock_path, routes.found.candidate)
     sets = parameter_sets(cases, sampling)
     found = []
-    for standing in (routes.baseline, routes.candidate):
+    for arm in ("baseline", "candidate"):
+        standing = routes.standing(arm)
         found.append(
             await probe_capabilities(
                 standing.endpoint,
@@ -95,6 +128,7 @@ async def check_routes(
                 features=FEATURES if has_features else {},
                 extra=standing.adapter.request_fields(),
                 more=sets,
+                revive=routes.revive(arm),
             )
         )
     return RouteChecks(

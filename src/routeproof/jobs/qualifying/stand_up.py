@@ -1,9 +1,9 @@
 """Both routes of a proof, up and read back: started, probed, written down."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from routeproof.engines.adapter import TableAdapter
@@ -60,13 +60,48 @@ class Standing:
         return served[0]
 
 
-@dataclass(frozen=True, slots=True)
+Raise = Callable[[], Awaitable[Standing]]
+"""Stops what is left of a route's engine, starts it anew and asks it who it is."""
+
+
+@dataclass(slots=True)
 class Routes:
-    """Both routes and what differs between them."""
+    """Both routes and what differs between them.
+
+    Attributes:
+        baseline, candidate: As they stand now: an engine that was started anew answers
+            at another port.
+        found: What differs, as it was read at first.
+        raises: By arm, how to start its engine anew; only engines launched here.
+    """
 
     baseline: Standing
     candidate: Standing
     found: RouteDiff
+    raises: Mapping[str, Raise] = field(default_factory=dict)
+
+    def standing(self, arm: str) -> Standing:
+        """The baseline or the candidate."""
+        return self.baseline if arm == "baseline" else self.candidate
+
+    def revive(self, arm: str) -> Callable[[], Awaitable[Endpoint]] | None:
+        """How to start the engine of an arm anew; ``None`` for one that was given.
+
+        The call raises `EngineError` when it does not come up.
+        """
+        again = self.raises.get(arm)
+        if again is None:
+            return None
+
+        async def started() -> Endpoint:
+            standing = await again()
+            if arm == "baseline":
+                self.baseline = standing
+            else:
+                self.candidate = standing
+            return standing.endpoint
+
+        return started
 
     def refuse_unfair(self) -> None:
         """Stop where the routes may not be compared.
@@ -111,27 +146,46 @@ async def stand_up(
     fill = _fill((baseline, candidate), progress)
     async with AsyncExitStack() as stack:
         standing = []
+        raises: dict[str, Raise] = {}
         for name, spec in (("baseline", baseline), ("candidate", candidate)):
-            running = None
-            if spec.launch is not None and spec.endpoint is None:
-                running = await stack.enter_async_context(
-                    launch(
-                        spec.launch,
-                        name=name,
-                        log_path=logs / f"{name}.log",
-                        fill=fill,
-                    )
-                )
-            standing.append(
-                await _probed(name, spec, running, environ or dict(os.environ))
-            )
+            own = await stack.enter_async_context(AsyncExitStack())
+            started = _starter(name, spec, own, logs / f"{name}.log", fill, environ)
+            if _is_launched(spec):
+                raises[name] = started
+            standing.append(await started())
         first, second = standing
         found = diff(
             take_inventory(first.spec, first.read_back),
             take_inventory(second.spec, second.read_back),
             second.spec,
         )
-        yield Routes(first, second, found)
+        yield Routes(first, second, found, raises)
+
+
+def _is_launched(spec: RouteSpec) -> bool:
+    return spec.launch is not None and spec.endpoint is None
+
+
+def _starter(
+    name: str,
+    spec: RouteSpec,
+    own: AsyncExitStack,
+    log_path: Path,
+    fill: Mapping[str, str],
+    environ: Mapping[str, str] | None,
+) -> Raise:
+    """Brings a route up; once more, what is left of its engine is stopped first."""
+
+    async def started() -> Standing:
+        await own.aclose()
+        running = None
+        if spec.launch is not None and spec.endpoint is None:
+            running = await own.enter_async_context(
+                launch(spec.launch, name=name, log_path=log_path, fill=fill)
+            )
+        return await _probed(name, spec, running, environ or dict(os.environ))
+
+    return started
 
 
 async def _probed(
@@ -148,7 +202,7 @@ async def _probed(
 
 
 def _fill(specs: tuple[RouteSpec, ...], progress: Progress | None) -> dict[str, str]:
-    launches = [s.launch for s in specs if s.launch and s.endpoint is None]
+    launches = [s.launch for s in specs if s.launch and _is_launched(s)]
     if not any(_wants_embedded(each) for each in launches):
         return {}
     found = fetch_embedded(progress)
