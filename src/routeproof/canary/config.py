@@ -25,6 +25,7 @@ from routeproof.canary.weighing.evidence import SignalPolicy
 from routeproof.canary.weighing.policies import policies
 from routeproof.errors import ConfigError
 from routeproof.proof.canary import CanarySpec, sample_share
+from routeproof.proof.checks import check_endpoint
 from routeproof.proof.file import proof_of
 from routeproof.proof.proof import Proof
 from routeproof.proof.yaml_text import parse, read_text
@@ -32,6 +33,7 @@ from routeproof.proof.yaml_text import parse, read_text
 LISTEN = "127.0.0.1:8080"
 ADMIN = "127.0.0.1:8081"
 LEASE_S = 10.0
+SIDES = {"baseline": "baseline", "canary": "candidate"}
 
 QUALITY_WORDS = ("within tolerance vs baseline",)
 PERFORMANCE_WORDS = ("slo-valid on same workload",)
@@ -74,6 +76,18 @@ class CanaryConfig:
     access_log: Path | None = None
     notes: tuple[str, ...] = field(default=())
 
+    def key_names(self) -> list[str]:
+        """Variables that hold keys, for those who must take the keys out of texts."""
+        traffic, graders = self.spec.traffic, self.spec.graders
+        named = [
+            *traffic.api_keys_env.values(),
+            traffic.admin_key_env,
+            traffic.override_key_env,
+            self.spec.privacy.seal_key_env,
+            *(one.api_key_env for one in (graders.judge, graders.embeddings) if one),
+        ]
+        return [name for name in named if name is not None]
+
     def upstream_tls(self) -> ssl.SSLContext | None:
         """How ``https`` upstreams are verified; ``None``: by the system's authorities.
 
@@ -113,6 +127,12 @@ def load_canary(path: Path) -> CanaryConfig:
         "baseline": upstream(spec.baseline, "baseline", spec, proof, path),
         "canary": upstream(spec.candidate, "candidate", spec, proof, path),
     }
+    for side, url in upstreams.items():
+        check_endpoint(url, path, f"canary.{SIDES[side]}")
+    for name, asked in (("judge", spec.graders.judge),
+                        ("embeddings", spec.graders.embeddings)):  # fmt: skip
+        if asked is not None:
+            check_endpoint(asked.endpoint, path, f"canary.graders.{name}.endpoint")
     if upstreams["baseline"] == upstreams["canary"]:
         raise ConfigError(
             f"both routes lead to {upstreams['canary']}",

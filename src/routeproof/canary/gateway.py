@@ -53,7 +53,9 @@ class Gateway:
     """
 
     config: CanaryConfig
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = field(
+        default_factory=lambda: dict(os.environ), repr=False
+    )
     wall: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
     engine: str = "openai"
@@ -101,7 +103,10 @@ class Gateway:
             slo=config.slo,
             wall=self.wall,
             keep_prompts=config.spec.privacy.keep_prompts,
-            cleaner=cleaner_of(config.spec.privacy),
+            cleaner=cleaner_of(
+                config.spec.privacy,
+                tuple(self.environ.get(name, "") for name in config.key_names()),
+            ),
         )
         step = recall(self.taster, config.folder, attempt=state.attempt)
         self._step = (state.attempt, state.step if step is None else step)
@@ -274,7 +279,10 @@ class Gateway:
         """
         with self._lock:
             began_s = self.clock()
-            state = self.controller.command(command, actor=actor, reason=reason)
+            word = self.taster.cleaner.word
+            state = self.controller.command(
+                command, actor=word(actor), reason=word(reason)
+            )
             if state.attempt != self._step[0]:
                 self._begin_anew(state)
             self.lease.renew(state, began_s)

@@ -59,13 +59,13 @@ class CanaryRouter:
 
     salt: str
     pools: Mapping[str, Pool]
-    keys: Mapping[str, bytes]
+    keys: Mapping[str, bytes] = field(repr=False)
     traffic: TrafficSpec
     lease: Lease
     meter: ShareMeter
     sample_ppm: int
     taste: Callable[[Copy], None]
-    override_key: str | None = None
+    override_key: str | None = field(default=None, repr=False)
     counts: Counts = field(default_factory=Counts)
 
     def route(self, request: Request) -> Decision:
@@ -174,6 +174,7 @@ class CanaryRouter:
             if request.path != "/v1/responses"
             else "acts",  # kept by the server unless it says otherwise
             trace=headers.get(b"traceparent", b"").decode("latin-1") or None,
+            caller_key=_caller_key(headers),
         )
 
     def _decision(
@@ -207,6 +208,14 @@ def _request_id(headers: Mapping[bytes, bytes]) -> str:
     if 8 <= len(given) <= 64 and all(c.isalnum() or c in "-_." for c in given):
         return given
     return secrets.token_hex(12)
+
+
+def _caller_key(headers: Mapping[bytes, bytes]) -> str | None:
+    """The key a caller came with, without its scheme."""
+    for name in (b"authorization", b"api-key", b"x-api-key"):
+        if headers.get(name):
+            return headers[name].decode("latin-1").rpartition(" ")[2]
+    return None
 
 
 def owner_digest(user: str) -> str:

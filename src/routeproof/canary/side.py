@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from routeproof.canary.config import CanaryConfig
 from routeproof.canary.deciding.lease import Lease
@@ -70,10 +70,10 @@ class Around:
 
     lease: Lease
     meter: ShareMeter
-    keys: Mapping[str, bytes]
+    keys: Mapping[str, bytes] = field(repr=False)
     wall: Callable[[], float]
     clock: Callable[[], float]
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
     engine: str
 
 

@@ -170,8 +170,14 @@ def check_endpoint(url: str, path: Path | None, key: str | None) -> None:
             hint="name a variable under `auth.api_key_env` instead",
         )
     if parts.query or parts.fragment or port == 0:
+        plain = re.sub("[?#].*", "", url)  # a query may hold a key
         raise ConfigError(
-            f"`{url}` is not the base URL of an endpoint", path=path, key=key, hint=hint
+            f"`{plain}` with what follows it is not the base URL of an endpoint"
+            if plain != url
+            else f"`{url}` is not the base URL of an endpoint",
+            path=path,
+            key=key,
+            hint=hint,
         )
 
 

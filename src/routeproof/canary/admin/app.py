@@ -5,7 +5,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -46,7 +46,7 @@ class Admin:
     """
 
     gateway: Gateway
-    key: str | None
+    key: str | None = field(repr=False)
     live_every_s: float = LIVE_EVERY_S
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """What the relay needs to be told about one request."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from routeproof.canary.relay.connection import Headers
@@ -36,7 +36,7 @@ class SecondTry:
     """
 
     pool: Pool
-    authorization: bytes | None
+    authorization: bytes | None = field(repr=False)
     is_good: Callable[[bytes], bool]
 
 
@@ -53,7 +53,7 @@ class Decision:
 
     arm: LiveArm
     pool: Pool
-    authorization: bytes | None
+    authorization: bytes | None = field(repr=False)
     request_id: str
     sample: Tee | None = None
     second: SecondTry | None = None

@@ -1,6 +1,6 @@
 """One request of a client, whole, and how long it may be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httptools
 
@@ -37,8 +37,8 @@ class Request:
 
     method: str
     target: bytes
-    headers: Headers
-    body: bytes = b""
+    headers: Headers = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
 
     @property
     def path(self) -> str:

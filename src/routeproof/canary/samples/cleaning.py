@@ -3,7 +3,7 @@
 import importlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -13,16 +13,27 @@ from routeproof.errors import ConfigError
 from routeproof.proof.canary import PrivacySpec
 from routeproof.records.record import Record
 
+SECRET_CHARS = 6
+"""Shorter keys are words that may stand anywhere; they are no secrets either."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Built-in patterns, then the file's own, then its hooks.
+    """Known keys, built-in patterns, then the file's own, then its hooks.
 
     Attributes:
         hooks: The file's patterns and hooks, in the order in which they run.
+        secrets: Keys that are known: an upstream that echoes one in its error makes no
+            sample that shows it, whatever the key looks like.
     """
 
     hooks: tuple[Redactor, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def knowing(self, *secrets: str | None) -> "Cleaner":
+        """The same cleaner with further keys to take out."""
+        more = tuple(s for s in secrets if s and len(s) >= SECRET_CHARS)
+        return replace(self, secrets=(*self.secrets, *more)) if more else self
 
     def text(self, text: str) -> str:
         """A text without what must not be kept.
@@ -30,7 +41,16 @@ class Cleaner:
         Raises:
             Exception: Whatever a hook raises: the text is then not kept at all.
         """
-        return redact(text, hooks=self.hooks)
+        return redact(self._masked(text), hooks=self.hooks)
+
+    def word(self, text: str) -> str:
+        """The same without hooks: for names and reasons, which a hook is not for."""
+        return redact(self._masked(text))
+
+    def _masked(self, text: str) -> str:
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, "[key]")
+        return text
 
     def value(self, value: Any) -> Any:
         """The same for every text inside lists and mappings."""
@@ -51,21 +71,33 @@ class Cleaner:
             reasoning=None,
             tool_calls=None if said.tool_calls is None else self.text(said.tool_calls),
             error=None if said.error is None else self.text(said.error),
+            finish_reason=None
+            if said.finish_reason is None
+            else self.word(said.finish_reason),
             choices=None,
             logprobs=None,
             token_ids=None,
         )
-        return msgspec.structs.replace(record, answer=answer)
+        fingerprint = record.engine.fingerprint
+        engine = msgspec.structs.replace(
+            record.engine,
+            fingerprint=None if fingerprint is None else self.word(fingerprint),
+        )
+        return msgspec.structs.replace(record, answer=answer, engine=engine)
 
 
-def cleaner_of(privacy: PrivacySpec) -> Cleaner:
+def cleaner_of(privacy: PrivacySpec, secrets: tuple[str, ...] = ()) -> Cleaner:
     """The cleaner of a canary file.
+
+    Args:
+        privacy: Its patterns and hooks.
+        secrets: The values of the keys it names.
 
     Raises:
         ConfigError: A pattern is no regular expression, or a hook is not there.
     """
     own = [_pattern(name, text) for name, text in privacy.patterns.items()]
-    return Cleaner((*own, *map(_hook, privacy.hooks)))
+    return Cleaner((*own, *map(_hook, privacy.hooks))).knowing(*secrets)
 
 
 def _pattern(name: str, text: str) -> Redactor:

@@ -3,7 +3,7 @@
 import http.client
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ class Endpoint:
     """
 
     url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     timeout_s: float = 60.0
     tls: ssl.SSLContext | None = None
 
@@ -35,6 +35,11 @@ class Endpoint:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
                 f"{self.url!r} is no http(s) address", hint="write http://host:port/v1"
+            )
+        if parts.username or parts.password:
+            raise ConfigError(
+                f"the address of {parts.hostname} carries a user name or password",
+                hint="name a variable with the key instead",
             )
 
     def connection(self) -> http.client.HTTPConnection:

@@ -189,10 +189,11 @@ class Taster:
         """
         now_s = self.wall()
         try:
-            clean = self.cleaner.record(copy.record(self.adapter, now_s))
+            cleaner = self.cleaner.knowing(copy.caller_key)
+            clean = cleaner.record(copy.record(self.adapter, now_s))
             messages = copy.body.get("messages") if self.keep_prompts else None
-            prompt = self.cleaner.value(messages)
-            request = self.cleaner.value(kept_fields(copy.body))
+            prompt = cleaner.value(messages)
+            request = cleaner.value(kept_fields(copy.body))
         except Exception as error:  # a hook's code, or a parser's on foreign bytes
             self.dropped[copy.arm] += 1
             self.ledger.note("reading", copy.arm, f"{type(error).__name__} on reading")

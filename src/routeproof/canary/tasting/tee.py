@@ -47,22 +47,24 @@ class Copy:
         no_replay: Why the prompt may not be asked of the other arm too; ``None`` when
             it may.
         trace: The caller's ``traceparent``.
+        caller_key: The caller's own key, to be taken out of what is kept.
     """
 
     request_id: str
     arm: LiveArm
     stratum: str
-    raw: bytes
+    raw: bytes = field(repr=False)
     owner: str | None
     done: Callable[["Copy"], None]
     unit: str | None = None
     path: str = "/v1/chat/completions"
     no_replay: str | None = "not offered"
     trace: str | None = None
+    caller_key: str | None = field(default=None, repr=False)
     began_ns: int = field(default_factory=monotonic_ns)
-    capture: Capture = field(init=False)
+    capture: Capture = field(init=False, repr=False)
     is_too_large: bool = field(default=False, init=False)
-    _body: Mapping[str, Any] | None = field(default=None, init=False)
+    _body: Mapping[str, Any] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.capture = Capture(self.began_ns, self.began_ns)
