@@ -27,6 +27,7 @@ from routeproof.canary.samples.spool import Spool
 from routeproof.canary.side import Around, Side, side_of
 from routeproof.canary.splitting.share import ShareMeter
 from routeproof.canary.splitting.split import PPM, canary_share_of_samples
+from routeproof.canary.tasting.blindness import blindness, try_disk
 from routeproof.canary.tasting.feedback import take_feedback
 from routeproof.canary.tasting.remembered import recall, remember
 from routeproof.canary.tasting.taster import Taster
@@ -50,6 +51,7 @@ class Gateway:
         clock: Monotonic seconds.
         rollback_s: From the last rollback's trigger to the last candidate byte.
         share_zero_s: From the same trigger until a look saw an observed share of 0.
+        blind: Why harm would go unseen now; the lease is not renewed meanwhile.
     """
 
     config: CanaryConfig
@@ -69,6 +71,7 @@ class Gateway:
     controller: Controller = field(init=False)
     rollback_s: float | None = field(default=None, init=False)
     share_zero_s: float | None = field(default=None, init=False)
+    blind: str | None = field(default=None, init=False)
     _step: tuple[int, int] = field(default=(0, 0), init=False)
     _asked_back_s: float | None = field(default=None, init=False)
     _began_s: float = field(init=False)
@@ -197,6 +200,7 @@ class Gateway:
             wall=self.wall,
         )
         self.lease.renew(state)
+        self._note_rollback(state)
 
     @property
     def limits(self) -> Limits:
@@ -300,7 +304,10 @@ class Gateway:
             state = self.controller.tick()
             if state is None:
                 return None
-            self.lease.renew(state, began_s)
+            try_disk(self.taster)
+            self.blind = blindness(self.taster, self.config.lease_s)
+            if self.blind is None or state.phase in (*RESTING, "rolling_back"):
+                self.lease.renew(state, began_s)
             self._note_rollback(state)
             if state.attempt != self._step[0]:
                 self._begin_anew(state)
@@ -329,10 +336,11 @@ class Gateway:
             self.side.replayer.cut()
             if self.config.spec.traffic.drain == "cut":
                 self.relay.cut("canary")
-        if state.phase == "rolled_back" and self._asked_back_s is not None:
-            if not self.meter.canary_is_drained():
-                self.relay.cut("canary")
-                return
+        if state.phase != "rolled_back":
+            return
+        if not self.meter.canary_is_drained():
+            self.relay.cut("canary")
+        elif self._asked_back_s is not None:
             self.rollback_s = self._to_last_byte_s(self._asked_back_s)
             self._asked_back_s = None
             self._store_rollback(state)

@@ -73,6 +73,9 @@ def status(file: Path, as_json: bool) -> None:
     share = found["observed_share"]
     seen = "no traffic" if share is None else f"{share:.2%} observed"
     click.echo(f"weight {found['weight']:.2%}, {seen}")
+    if state["weight_ppm"] and not found["weight"]:
+        why = found["blind"] or found["store_error"] or "the state was not read in time"
+        click.echo(f"the lease has run out, all go to the baseline: {why}")
     for signal in found["signals"]:
         need = "shown" if signal["is_advisory"] else ""
         need = "required" if signal["is_required"] else need

@@ -7,20 +7,30 @@ from routeproof.canary.admin.http import Request
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.samples.spool import Sample
 from routeproof.canary.splitting.split import PPM
+from routeproof.errors import StoredRunError
 
 SAMPLES_MAX = 500
 ARMS = ("control", "canary")
 
 
 def status(gateway: Gateway) -> dict[str, Any]:
-    """Everything that changes from second to second."""
+    """Everything that changes from second to second.
+
+    With a store that cannot be read the last state known is shown, and the store's
+    error beside it.
+    """
     taster, side = gateway.taster, gateway.side
+    try:
+        state, error = gateway.store.read(gateway.config.name), None
+    except StoredRunError as problem:
+        state, error = gateway.lease.state(), problem.message
     return {
         "name": gateway.config.name,
         "labels": dict(gateway.config.labels),
         "upstreams": dict(gateway.config.upstreams),
-        "state": gateway.store.read(gateway.config.name),
+        "state": state,
         "weight": gateway.lease.weight_ppm() / PPM,
+        "blind": gateway.blind,
         "observed_share": gateway.meter.share(),
         "steps": [w / PPM for w in gateway.config.steps.weights_ppm],
         "signals": taster.standings(),
@@ -52,7 +62,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
         },
         "rollback_s": gateway.rollback_s,
         "share_zero_s": gateway.share_zero_s,
-        "store_error": gateway.controller.last_error,
+        "store_error": error or gateway.controller.last_error,
     }
 
 

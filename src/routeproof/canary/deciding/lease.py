@@ -46,6 +46,11 @@ class Lease:
                 at_s = max(at_s, held_at_s) if state == held else at_s
             self._held = (state, at_s)
 
+    def state(self) -> State | None:
+        """The last state read, however old; ``None`` before the first."""
+        held = self._held
+        return None if held is None else held[0]
+
     def age_s(self) -> float | None:
         """Age of the last reading, in seconds; ``None`` before the first."""
         held = self._held

@@ -70,6 +70,9 @@ class Seal:
     open: Callable[[bytes], bytes] = bytes
 
 
+FILL = bytes(16_384)
+"""As much as a sample with a long answer takes: a disk with room for less is full."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sample (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -202,6 +205,18 @@ class Spool:
         """Count a sample that was lost before it got here."""
         with self._open() as db:
             self._count_drop(db, arm)
+
+    def try_write(self) -> None:
+        """Write something that changes nothing.
+
+        Raises:
+            StoredRunError: The disk takes nothing, still.
+        """
+        with self._open() as db:
+            db.execute(
+                "INSERT INTO sample VALUES (0, '', '', '', 0, '', 1, ?)", (FILL,)
+            )
+            db.execute("DELETE FROM sample WHERE sequence = 0")
 
     def dropped(self) -> dict[str, int]:
         """Samples dropped so far, by arm."""

@@ -69,6 +69,7 @@ class Taster:
         cleaner: Redacts before anything is stored.
         on_tasted, on_paired: Told of each scored sample and pair, in this thread.
         last_error: What broke last, in words; ``None`` while all is well.
+        disk_error: Why samples cannot be kept.
         memory_error: Why the evidence would not outlive a restart.
     """
 
@@ -87,6 +88,7 @@ class Taster:
     on_tasted: list[Tasted] = field(default_factory=list)
     on_paired: list[Paired] = field(default_factory=list)
     last_error: str | None = field(default=None, init=False)
+    disk_error: str | None = field(default=None, init=False)
     memory_error: str | None = field(default=None, init=False)
     taken: Counter[str] = field(default_factory=Counter, init=False)
     dropped: Counter[str] = field(default_factory=Counter, init=False)
@@ -95,6 +97,7 @@ class Taster:
     slices: Slices = field(default_factory=Slices, init=False)
     _waiting: "Waiting[Copy | CopiedPair]" = field(init=False)
     _oldest_ns: int | None = field(default=None, init=False)
+    _moved_ns: int = field(default=0, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -141,6 +144,7 @@ class Taster:
             batch, is_over = self._waiting.batch(BATCH)
             if batch:
                 self._oldest_ns = _ended_ns(batch[0])
+                self._moved_ns = self.now_ns()
                 self._guarded(partial(self._taste_all, batch))
                 self._oldest_ns = None
 
@@ -172,9 +176,9 @@ class Taster:
         """The border of this thread: what breaks is said, and the next batch comes."""
         try:
             act()
-            self.last_error = None
+            self.last_error = self.disk_error = None
         except StoredRunError as error:
-            self.last_error = error.message
+            self.last_error = self.disk_error = error.message
         except Exception as error:  # a dead thread would score nothing any more
             self.last_error = f"{type(error).__name__} while tasting"
 
@@ -221,6 +225,7 @@ class Taster:
 
     def _score(self, sample: Sample, copy: Copy | None) -> None:
         scored = msgspec.structs.replace(sample, signals=self._signals(sample, copy))
+        self._moved_ns = self.now_ns()
         self.spool.score(scored)
         with self._lock:
             self.evidence.take(scored, None if copy is None else copy.unit)
@@ -347,9 +352,19 @@ class Taster:
         waiting = self._oldest_ns or (None if first is None else _ended_ns(first))
         return 0.0 if not waiting else max(0.0, (self.now_ns() - waiting) / 1e9)
 
+    def is_alive(self) -> bool:
+        """False once the thread that should score has ended by itself."""
+        return self._thread is None or self._thread.is_alive()
+
+    def stuck_s(self) -> float:
+        """How long the answer under way has been looked at; 0 without one."""
+        if self._oldest_ns is None:
+            return 0.0
+        return max(0.0, (self.now_ns() - self._moved_ns) / 1e9)
+
     def staleness(self) -> str | None:
         """Why the evidence cannot be trusted now, or ``None``."""
-        if self._thread is not None and not self._thread.is_alive():
+        if not self.is_alive():
             return "the scorer is not running"
         if self.last_error is not None or self.memory_error is not None:
             return self.last_error or self.memory_error

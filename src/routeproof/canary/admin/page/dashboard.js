@@ -81,7 +81,7 @@ function showState(s){
   $("reason").textContent=s.state.reason;
   $("weight").textContent=pct(s.weight);$("share").textContent=pct(s.observed_share);
   $("took").textContent=sec(s.rollback_s);
-  $("stale").textContent=[s.stale&&"evidence is stale: "+s.stale,s.store_error].filter(Boolean).join(" · ");
+  $("stale").textContent=[s.blind&&"no one sees, so the candidate gets nothing: "+s.blind,s.stale&&s.stale!==s.blind&&"evidence is stale: "+s.stale,s.store_error].filter(Boolean).join(" · ");
   const steps=$("steps");steps.replaceChildren();
   s.steps.forEach((w,i)=>{
     const is=s.state.phase==="promoted"||i<s.state.step?"done":i===s.state.step&&s.weight>0?"now":"";
