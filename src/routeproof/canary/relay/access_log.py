@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,6 +51,24 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     total_ms: float
 
 
+class _Noted(NamedTuple):
+    """An exchange that is over, without what it carried."""
+
+    wall_s: float
+    ended_s: float
+    id: str
+    arm: str
+    method: str
+    target: bytes
+    status: int
+    outcome: str
+    request_bytes: int
+    answer_bytes: int
+    began_s: float
+    sent_s: float | None
+    first_s: float | None
+
+
 @dataclass(slots=True)
 class AccessLog:
     """Collects lines; a file is opened anew for each batch, so it may be rotated.
@@ -62,7 +81,7 @@ class AccessLog:
     path: Path
     wall: Callable[[], float]
     lost: int = 0
-    _waiting: deque[Line] = field(default_factory=deque, init=False)
+    _waiting: deque[_Noted] = field(default_factory=deque, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def note(self, flight: Flight) -> None:
@@ -70,7 +89,24 @@ class AccessLog:
         if len(self._waiting) >= WAITING_MAX:
             self._waiting.popleft()
             self.lost += 1
-        self._waiting.append(_line(self.wall(), flight, flight.clock()))
+        request, decision = flight.request, flight.decision
+        self._waiting.append(
+            _Noted(
+                self.wall(),
+                flight.clock(),
+                decision.request_id,
+                decision.arm,
+                request.method,
+                request.target,
+                flight.status,
+                flight.outcome,
+                len(request.body),
+                flight.sent_bytes,
+                flight.began_s,
+                flight.sent_s,
+                flight.first_s,
+            )
+        )
 
     def write(self) -> str | None:
         """Write what waits, in a thread; says why when it cannot be written."""
@@ -78,7 +114,7 @@ class AccessLog:
             batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not batch:
                 return None
-            text = b"".join(msgspec.json.encode(line) + b"\n" for line in batch)
+            text = b"".join(msgspec.json.encode(_line(each)) + b"\n" for each in batch)
             try:
                 with self.path.open("ab") as file:
                     file.write(text)
@@ -88,24 +124,23 @@ class AccessLog:
         return None
 
 
-def _line(at_s: float, flight: Flight, ended_s: float) -> Line:
-    request, began_s = flight.request, flight.began_s
-    path = request.path
+def _line(noted: _Noted) -> Line:
+    path = noted.target.partition(b"?")[0].decode("latin-1")
 
     def since(moment_s: float | None) -> float | None:
-        return None if moment_s is None else round((moment_s - began_s) * 1e3, 3)
+        return None if moment_s is None else round((moment_s - noted.began_s) * 1e3, 3)
 
     return Line(
-        at_s=round(at_s, 3),
-        id=flight.decision.request_id,
-        arm=flight.decision.arm,
-        method=request.method[:16],
+        at_s=round(noted.wall_s, 3),
+        id=noted.id,
+        arm=noted.arm,
+        method=noted.method[:16],
         path=path if path in KNOWN_PATHS else "other",
-        status=flight.status,
-        outcome=flight.outcome,
-        request_bytes=len(request.body),
-        answer_bytes=flight.sent_bytes,
-        relay_ms=since(flight.sent_s),
-        first_ms=since(flight.first_s),
-        total_ms=round((ended_s - began_s) * 1e3, 3),
+        status=noted.status,
+        outcome=noted.outcome,
+        request_bytes=noted.request_bytes,
+        answer_bytes=noted.answer_bytes,
+        relay_ms=since(noted.sent_s),
+        first_ms=since(noted.first_s),
+        total_ms=round((noted.ended_s - noted.began_s) * 1e3, 3),
     )

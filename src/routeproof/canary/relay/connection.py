@@ -40,12 +40,15 @@ class Connection(asyncio.Protocol):
     Attributes:
         on_change: Called, on the event loop, after each batch of bytes was parsed and
             when the connection is lost; reads what changed from the other fields.
+        on_chunk: Called instead with bytes that are one whole chunk, framing and all,
+            and with where its payload begins. ``None`` has every chunk parsed.
     """
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_closed = False
         self.on_change: Callable[[], None] | None = None
+        self.on_chunk: Callable[[bytes, int], None] | None = None
         self._poll: select.poll | None = None
         self._reset()
 
@@ -64,6 +67,8 @@ class Connection(asyncio.Protocol):
         self.is_paused = False
         self.is_bodiless = False
         self.is_serving = False
+        self.on_chunk = None
+        self._is_between = False
 
     def begin(self, data: list[bytes], *, is_bodiless: bool = False) -> None:
         """Send the next request; ``is_bodiless`` says that it is a ``HEAD``."""
@@ -94,7 +99,15 @@ class Connection(asyncio.Protocol):
         Bytes that nobody asked for (after the end of an answer, or on a connection
         that waits for its next request) would be taken for the next answer: such a
         connection never serves again.
+
+        Most reads of a stream are one chunk. The parser, which stands between two
+        chunks, need not see it.
         """
+        if self._is_between and self.on_chunk is not None:
+            start = payload_of_chunk(data)
+            if start:
+                self.on_chunk(data, start)
+                return
         if not self.is_serving or self.is_complete:
             self.can_reuse = False
             self.close()
@@ -108,6 +121,7 @@ class Connection(asyncio.Protocol):
                 said = "it switched protocols" if kind else str(error)
                 self.error = f"not HTTP: {said}"
             self.close()
+        self._is_between = self._is_between and data.endswith(b"\r\n")
         self._wake()
 
     def eof_received(self) -> bool:
@@ -160,8 +174,17 @@ class Connection(asyncio.Protocol):
         if self.buffered > HIGH_WATER_BYTES:
             self.pause()
 
+    def on_chunk_header(self) -> None:
+        """A chunk begins."""
+        self._is_between = False
+
+    def on_chunk_complete(self) -> None:
+        """A chunk is over; what follows in the same bytes may begin the next one."""
+        self._is_between = True
+
     def on_message_complete(self) -> None:
         """The body is whole; the connection may serve again if both sides agree."""
+        self._is_between = False
         if not self.has_head or self.is_complete:
             return
         self.is_complete = True
@@ -225,8 +248,26 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Drop the connection now; upstream sees it at once."""
         self.is_closed = True
+        self._is_between = False
         if self.transport is not None:
             self.transport.abort()
+
+
+def payload_of_chunk(data: bytes) -> int:
+    r"""Where the payload of one whole chunk begins, or 0 when it is anything else.
+
+    Taken for a chunk is only what nobody could read otherwise: the size in small
+    letters without zeros before it, no extension, at least four bytes, nothing after.
+
+    Example:
+        >>> payload_of_chunk(b"5\r\nhello\r\n"), payload_of_chunk(b"05\r\nhello\r\n")
+        (3, 0)
+    """
+    start = data.find(b"\r\n", 0, 10) + 2
+    size = len(data) - start - 2
+    if start < 3 or size < 4 or not data.endswith(b"\r\n"):
+        return 0
+    return start if data.startswith(b"%x\r\n" % size) else 0
 
 
 def _give(waiter: "asyncio.Future[None]") -> None:

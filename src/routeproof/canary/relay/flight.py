@@ -61,6 +61,7 @@ class Flight:
         default=None, init=False
     )
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
+    _timer_s: float = field(default=0.0, init=False)
     _last_s: float = field(default=0.0, init=False)
     _is_full: bool = field(default=False, init=False)
     _tail: bytes = field(default=b"", init=False)
@@ -140,7 +141,7 @@ class Flight:
         self._last_s = self._loop.time()
         if self.sent_s is None:
             self.sent_s = self.clock()
-        self._watch(pool.deadlines.first_byte_s)
+        self._watch(min(pool.deadlines.first_byte_s, pool.deadlines.idle_s))
 
     # The way back.
 
@@ -192,6 +193,17 @@ class Flight:
         self.sent_bytes += len(piece)
         self._tail = piece[-4:] if len(piece) > 3 else (self._tail + piece)[-4:]
         self.client.piece(piece)
+        if self._connection is not None and self.client.takes_chunks():
+            self._connection.on_chunk = self._pass_chunk
+
+    def _pass_chunk(self, framed: bytes, start: int) -> None:
+        """Pass a chunk as it came; its payload is only taken out for a sample."""
+        self._last_s = self._loop.time()
+        if self._is_copied and self.decision.sample is not None:
+            self.decision.sample.piece(framed[start:-2], self._last_s)
+        self.sent_bytes += len(framed) - start - 2
+        self._tail = framed[-6:-2]
+        self.client.chunk(framed)
 
     def _whole(self, connection: Connection) -> None:
         if self._held is not None and self._second is not None:
@@ -314,7 +326,7 @@ class Flight:
             self._work.cancel()
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.on_change = None
+            connection.on_change = connection.on_chunk = None
             self._pool.give_back(connection)
         self.client.listening = None
         self.over(self)
@@ -322,8 +334,12 @@ class Flight:
     # The clock.
 
     def _watch(self, seconds: float) -> None:
-        self._stop_watch()
-        self._timer = self._loop.call_later(seconds, self._look)
+        """Look in so many seconds, or before: one timer goes through an exchange."""
+        at_s = self._loop.time() + seconds
+        if self._timer is None or self._timer_s > at_s:
+            self._stop_watch()
+            self._timer_s = at_s
+            self._timer = self._loop.call_at(at_s, self._look)
 
     def _stop_watch(self) -> None:
         if self._timer is not None:

@@ -1,5 +1,7 @@
 """Which headers pass the relay, and which never do."""
 
+from functools import lru_cache
+
 from routeproof.canary.relay.upstream import Headers
 
 HOP_BY_HOP = frozenset(
@@ -22,13 +24,37 @@ OWN_PREFIX = b"x-routeproof-"
 set them. ``_`` and ``-`` are the same here, as some servers make them so."""
 
 
+_SHORT = 64
+"""Names up to so many bytes are judged once and remembered."""
+
+
 def _canonical(name: bytes) -> bytes:
     return name.lower().replace(b"_", b"-")
 
 
-def _named_by_connection(headers: Headers) -> set[bytes]:
-    values = [value for name, value in headers if name.lower() == b"connection"]
-    return {t.strip().lower() for value in values for t in value.split(b",")}
+def _is_dropped(name: bytes) -> bool:
+    return _canonical(name).startswith(OWN_PREFIX) or name.lower() in HOP_BY_HOP
+
+
+_is_dropped_short = lru_cache(maxsize=1024)(_is_dropped)
+
+
+def _passing(headers: Headers) -> Headers:
+    """Those that are neither hop-by-hop nor ours nor named by ``Connection``."""
+    passing: Headers = []
+    named: set[bytes] = set()
+    for pair in headers:
+        name = pair[0]
+        if not (_is_dropped_short if len(name) <= _SHORT else _is_dropped)(name):
+            passing.append(pair)
+        elif name.lower() == b"connection":
+            named.update(t.strip().lower() for t in pair[1].split(b","))
+    if named and not named <= HOP_BY_HOP:
+        return [pair for pair in passing if pair[0].lower() not in named]
+    return passing
+
+
+_REPLACED = frozenset({b"host", b"content-length", b"expect"})
 
 
 def request_headers(
@@ -39,21 +65,19 @@ def request_headers(
     Hop-by-hop headers, those that ``Connection`` names, our own, ``Host``,
     ``Content-Length`` and ``Expect`` are replaced or dropped. The client's
     ``Authorization`` passes only when no key is configured for the upstream.
+    Names come in small letters.
     """
-    dropped = HOP_BY_HOP | _named_by_connection(headers)
     kept: Headers = [(b"host", host)]
-    for name, value in headers:
-        low = name.lower()
-        if low in dropped or low in (b"host", b"content-length", b"expect"):
+    for pair in _passing(headers):
+        name = pair[0]
+        if name in _REPLACED or (
+            name == b"authorization" and authorization is not None
+        ):
             continue
-        if _canonical(low).startswith(OWN_PREFIX):
-            continue
-        if low == b"authorization" and authorization is not None:
-            continue
-        kept.append((name, value))
+        kept.append(pair)
     if authorization is not None:
         kept.append((b"authorization", authorization))
-    kept.append((b"content-length", str(body_length).encode()))
+    kept.append((b"content-length", b"%d" % body_length))
     return kept
 
 
@@ -62,12 +86,7 @@ def response_headers(headers: Headers) -> Headers:
 
     ``Content-Length`` passes: the body passes unchanged, so it stays true.
     """
-    dropped = HOP_BY_HOP | _named_by_connection(headers)
-    return [
-        (name.lower(), value)
-        for name, value in headers
-        if name.lower() not in dropped and not _canonical(name).startswith(OWN_PREFIX)
-    ]
+    return [(name.lower(), value) for name, value in _passing(headers)]
 
 
 def request_head(method: str, target: bytes, headers: Headers) -> bytes:
@@ -76,9 +95,10 @@ def request_head(method: str, target: bytes, headers: Headers) -> bytes:
     Raises:
         ValueError: A name or value could break the framing.
     """
-    lines = [method.encode("ascii") + b" " + target + b" HTTP/1.1"]
-    for name, value in headers:
-        if any(c in value or c in name for c in (b"\r", b"\n", b"\0")):
-            raise ValueError(f"header {name!r} holds a line break or a NUL")
-        lines.append(name + b": " + value)
-    return b"\r\n".join([*lines, b"", b""])
+    lines = [b"%b %b HTTP/1.1" % (method.encode("ascii"), target)]
+    lines += [b"%b: %b" % pair for pair in headers]
+    head = b"\r\n".join([*lines, b"", b""])
+    breaks = len(lines) + 1
+    if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
+        raise ValueError("a header holds a line break or a NUL")
+    return head

@@ -6,6 +6,7 @@ long, bytes that are no HTTP. Requests sent ahead wait until their turn.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import NamedTuple, Protocol, cast
 
@@ -77,7 +78,9 @@ class Inbound(asyncio.Protocol):
         self._refusal: tuple[int, str] | None = None
         self._is_deaf = False
         self._phase = ""
+        self._until_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0
         self._is_bodiless = False
         self._is_old = False
         self._is_chunked = False
@@ -261,22 +264,34 @@ class Inbound(asyncio.Protocol):
             self._refusal = (status, message)
 
     def _wait_for(self, phase: str) -> None:
-        """Set the clock for what must come next; nothing when we are to act."""
+        """Set the clock for what must come next; nothing when we are to act.
+
+        A timer that goes off early enough already is left running: it looks then
+        whether it is time, so that a connection needs one, whatever it is asked.
+        """
         if phase == self._phase:
             return
         self._phase = phase
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if phase:
             limits = self.limits
             seconds = limits.idle_s if phase == "idle" else limits.receive_s
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(seconds, self._too_slow)
+            self._until_s = asyncio.get_running_loop().time() + seconds
+            if self._timer is None or self._timer_s > self._until_s:
+                self._set_timer(self._until_s, self._look)
 
-    def _too_slow(self) -> None:
+    def _set_timer(self, at_s: float, act: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = at_s
+        self._timer = asyncio.get_running_loop().call_at(at_s, act)
+
+    def _look(self) -> None:
         self._timer = None
-        if self._phase == "body":
+        if not self._phase:
+            return
+        if self._until_s > asyncio.get_running_loop().time():
+            self._set_timer(self._until_s, self._look)
+        elif self._phase == "body":
             seconds = f"{self.limits.receive_s:g} s"
             self._refuse(408, f"the body did not come within {seconds}")
             self._go_on()
@@ -308,6 +323,15 @@ class Inbound(asyncio.Protocol):
             self._write(b"%x\r\n%b\r\n" % (len(data), data))
         elif not self._is_bodiless:
             self._write(data)
+
+    def takes_chunks(self) -> bool:
+        """Whether the body of the answer under way is sent in chunks."""
+        return self._is_chunked
+
+    def chunk(self, framed: bytes) -> None:
+        """A piece that is framed already; only where ``takes_chunks``."""
+        if not self.is_gone and self._transport is not None:
+            self._transport.write(framed)
 
     def finish(self) -> None:
         """The answer is whole; the next request may have come already."""
@@ -381,7 +405,7 @@ class Inbound(asyncio.Protocol):
             return
         transport.write_eof()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(LINGER_S, transport.abort)
+        self._set_timer(loop.time() + LINGER_S, transport.abort)
 
     def _write(self, data: bytes) -> None:
         if not self.is_gone and self._transport is not None:

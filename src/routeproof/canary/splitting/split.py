@@ -8,6 +8,7 @@ changes arm between replicas or restarts.
 """
 
 import hashlib
+from functools import lru_cache
 from typing import Literal
 
 ALGO_VERSION = 1
@@ -25,11 +26,17 @@ def bucket(key: str, *, salt: str) -> int:
     The first 8 bytes of BLAKE2b over the key, personalised by the salt, read
     big-endian. Every byte of the key counts; lone surrogates are kept apart.
     """
-    person = hashlib.blake2b(salt.encode("utf-8", "surrogatepass"), digest_size=16)
     digest = hashlib.blake2b(
-        key.encode("utf-8", "surrogatepass"), digest_size=8, person=person.digest()
+        key.encode("utf-8", "surrogatepass"), digest_size=8, person=_person(salt)
     )
     return int.from_bytes(digest.digest(), "big")
+
+
+@lru_cache(maxsize=16)
+def _person(salt: str) -> bytes:
+    """A salt as BLAKE2b takes it: 16 bytes, whatever its length."""
+    named = hashlib.blake2b(salt.encode("utf-8", "surrogatepass"), digest_size=16)
+    return named.digest()
 
 
 def width(weight_ppm: int) -> int:
