@@ -59,12 +59,12 @@ async def floor(port, streams, rounds):
 
 
 async def client(port, streams, rounds):
-    """The streaming client alone: no parsing, no records."""
+    """The streaming client alone; what parsing would add is measured at the end."""
     from routeproof.engines.endpoint import Endpoint
     from routeproof.runs.client import Client
     from routeproof.runs.request import head_of, request_of
 
-    found = {}
+    found, kept = {}, []
     one = Client(Endpoint(f"http://127.0.0.1:{port}/v1"))
     head = head_of(one.endpoint, "chat/completions")
     await one.open(streams)
@@ -76,10 +76,29 @@ async def client(port, streams, rounds):
             name = f"{number}/{turn}"
             capture = await one.send(request_of(head, BODY, name))
             found[name] = (capture.stamps[0] - capture.dispatched_ns) / 1e6
+            if turn == 0:
+                kept.append((name, capture))
 
     await asyncio.gather(*map(stream, range(streams)))
     await one.close()
+    USED.append(_cpu_s())
+    PARSED.append(_parsed(kept))
     return found
+
+
+def _parsed(captures):
+    """Microseconds of CPU per chunk from bytes to a record."""
+    from routeproof.engines.adapters import adapter
+    from routeproof.records.record import Key
+    from routeproof.runs.parse import Origin, parse
+
+    plain, origin = adapter("openai"), Origin(captures[0][1].intended_ns, 0.0)
+    at = {"arm": "baseline", "phase": "sweep", "level": "c", "block": 0, "trial": 0}
+    began, chunks = time.process_time(), 0
+    for name, capture in captures:
+        key = Key(request_id=name, case_id=name, **at)
+        chunks += len(parse(capture, key, plain, origin).stream.chunk_s)
+    return (time.process_time() - began) / chunks * 1e6
 
 
 async def whole(port, streams, rounds):
@@ -120,7 +139,7 @@ async def _conducted(port, n_cases, stage, *, delays=False):
     target = Target(Endpoint(f"http://127.0.0.1:{port}/v1"), "mock", adapter("openai"))
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder.create(Path(folder) / "run")
-        USED.append(_cpu_s())
+        USED[:] = [_cpu_s()]
         await conduct(plan, {"baseline": target}, run)
         USED.append(_cpu_s())
         found = {}
@@ -141,6 +160,9 @@ async def _conducted(port, n_cases, stage, *, delays=False):
 COLUMNS = ("request_id", "block", "intended_s", "dispatched_s", "chunk_s")
 SENT: list[tuple[float, float]] = []
 USED: list[float] = []
+"""CPU seconds at the start and at the end of what is measured."""
+
+PARSED: list[float] = []
 KINDS = {
     "floor-asyncio": floor,
     "floor-uvloop": floor,
@@ -162,13 +184,14 @@ def main(kind, port, streams, rounds):
         import routeproof.engines.adapters
         import routeproof.runs.conduct
         import routeproof.runs.plan  # noqa: F401
-    before = _cpu_s()
     began = time.perf_counter()
+    USED.append(_cpu_s())
     with asyncio.Runner(loop_factory=new_loop) as runner:
         found = runner.run(KINDS[kind](int(port), int(streams), int(rounds)))
     report = {
         "found_ms": found,
-        "cpu_s": USED[1] - USED[0] if USED else _cpu_s() - before,
+        "cpu_s": (USED[1] if len(USED) > 1 else _cpu_s()) - USED[0],
+        "parse_us": PARSED[0] if PARSED else None,
         "wall_s": time.perf_counter() - began,
         "start_s": began - START,
         "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

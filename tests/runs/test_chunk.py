@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_cases import captured, record_of
 
+from routeproof.runs import parse
+
 names = st.sampled_from(
     ["content", "reasoning_content", "reasoning", "refusal", "role"]
 )
@@ -52,14 +54,21 @@ plain = st.text(min_size=1, max_size=5).map(
 around = st.sampled_from(["", '"', "\\", "\t", "content", '"content":"x"'])
 
 
-def _like_an_engine(text, odd, stamp, spaced):
+WRITTEN = {
+    "chat": lambda text: {"delta": {"content": text}},
+    "completions": lambda text: {"text": text, "logprobs": None},
+    "reasoning": lambda text: {"delta": {"reasoning_content": text, "content": None}},
+    "reasoning, short name": lambda text: {"delta": {"content": "", "reasoning": text}},
+    "both": lambda text: {"delta": {"content": text, "reasoning": "hm"}},
+    "twice": lambda text: {"delta": {"content": text}, "text": text},
+}
+"""What engines put into a choice for a piece of text, and what none should."""
+
+
+def _like_an_engine(text, odd, stamp, written, *, spaced):
     """Chunks that differ in their text, and now and then in more."""
-    body = {
-        "id": "c",
-        "created": stamp,
-        "note": {"content": odd},
-        "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}],
-    }
+    choice = {"index": 0, **WRITTEN[written](text), "finish_reason": None}
+    body = {"id": "c", "created": stamp, "note": {"content": odd}, "choices": [choice]}
     separators = (", ", ": ") if spaced else (",", ":")
     return json.dumps(body, ensure_ascii=False, separators=separators)
 
@@ -69,13 +78,26 @@ alike = st.builds(
     st.one_of(st.sampled_from(["a", " b", "é", "東"]), st.text(max_size=3)),
     around,
     st.sampled_from([5, 5, 5, 6]),
-    st.sampled_from([False, False, True]),
+    st.sampled_from(["chat", "chat", *WRITTEN]),
+    spaced=st.sampled_from([False, False, True]),
 )
+texts = st.text(min_size=1, max_size=3)
+streams = st.sampled_from(sorted(WRITTEN)).flatmap(
+    lambda written: st.lists(
+        texts.map(lambda t: _like_an_engine(t, "", 5, written, spaced=False)),
+        min_size=4,
+        max_size=9,
+    )
+)
+"""Whole streams of one kind, as they really come."""
 
 
 @pytest.mark.slow
 @given(
-    events=st.lists(st.one_of(plain, plain, alike, alike, payloads), max_size=12),
+    events=st.one_of(
+        st.lists(st.one_of(plain, plain, alike, alike, payloads), max_size=12),
+        st.builds(lambda a, b, c: a + b + c, streams, st.lists(payloads), streams),
+    ),
     cuts=st.lists(st.integers(1, 900), max_size=6),
     lost=st.sampled_from([0, 0, 0, 1, 2, 3, 9, 40]),
     end=st.sampled_from([None, ("cut_short", "reset")]),
@@ -106,3 +128,23 @@ def test_text_after_a_broken_event_shows_that_it_was_broken_inside():
         record = record_of(captured([*extra, *reads], failure=("cut_short", "reset")))
         assert record.answer.outcome == "invalid_response"
         assert record.answer.text == "a" * 7
+
+
+@pytest.mark.parametrize("written", ["chat", "completions", "reasoning"])
+def test_engines_chunks_are_cut_and_not_decoded_one_by_one(written, monkeypatch):
+    decoded = []
+    general = parse._decode
+    monkeypatch.setattr(
+        parse, "_decode", lambda data: decoded.append(data) or general(data)
+    )
+    events = [
+        _like_an_engine(f"w{i} ", "", 5, written, spaced=False) for i in range(64)
+    ]
+    end = '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'
+    events += [end, "[DONE]"]
+    reads = [(i, f"data: {e}\n\n".encode()) for i, e in enumerate(events, start=1)]
+    record = record_of(captured(reads))
+    assert decoded == [end.encode()]
+    told = record.answer.reasoning if written == "reasoning" else record.answer.text
+    assert told == "".join(f"w{i} " for i in range(64))
+    assert len(record.stream.chunk_s) == 64

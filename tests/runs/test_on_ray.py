@@ -12,6 +12,13 @@ from routeproof.errors import ConfigError
 from routeproof.records.store import RunFolder
 from routeproof.runs.on_ray import Meeting, conduct_on_ray
 from routeproof.runs.plan import build_plan
+from routeproof.runs.progress import Progress
+
+
+def some_progress(**changes):
+    given = {"phase": "sweep", "level": "c4", "arm": "baseline", "done": 0}
+    given |= {"planned": 12, "failed": 0, "left_s": None}
+    return Progress(**{**given, **changes})
 
 
 def script(seen):
@@ -39,6 +46,17 @@ def test_a_meeting_waits_for_all_and_forgets_the_dead():
     assert gone[2][1] == "lost its machine"
 
 
+def test_a_meeting_passes_on_how_far_each_shard_is():
+    async def go():
+        meeting = Meeting(2)
+        await meeting.tell(0, some_progress(done=1))
+        await meeting.tell(1, some_progress(done=4))
+        await meeting.tell(0, some_progress(done=2))
+        return await meeting.told()
+
+    assert {i: told.done for i, told in run(go()).items()} == {0: 2, 1: 4}
+
+
 def test_without_ray_the_way_to_it_is_told(tmp_path):
     try:
         import ray  # noqa: F401
@@ -62,17 +80,25 @@ def test_two_nodes_send_one_plan(tmp_path):
     folder = RunFolder.create(tmp_path / "r")
     folder.write_manifest(a_manifest())
     plan = build_plan(some_cases(12), a_workload(concurrency=(1, 4)))
+    shown = []
     try:
         with serving_in_thread(script) as server:
             target = a_target(server.url, adapter=adapter("openai"))
             targets = dict.fromkeys(("baseline", "candidate"), target)
             going = conduct_on_ray(
-                plan, targets, folder, shards=2, address=cluster.address
+                plan,
+                targets,
+                folder,
+                shards=2,
+                address=cluster.address,
+                progress=shown.append,
             )
             done = run(going)
     finally:
         ray.shutdown()
         cluster.shutdown()
+    last = {told.level: told for told in shown}["c4"]
+    assert last.done == last.planned == plan.stages[-1].planned
     planned = [
         p.request_id for s in plan.stages for b in s.blocks for p in b.requests()
     ]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -21,6 +22,7 @@ from routeproof.runs.blocks import Block
 from routeproof.runs.conduct import conduct
 from routeproof.runs.job import read_job, write_job
 from routeproof.runs.plan import build_plan
+from routeproof.runs.progress import Joined, Progress
 from routeproof.runs.shard import FolderBarrier, Shard, every, mark_dead
 from routeproof.runs.sharded import conduct_sharded
 from routeproof.runs.worker import carry_out as work_alone
@@ -147,6 +149,22 @@ def sleepless(script):
         return script(seen) if callable(script) else script
 
     return played
+
+
+def test_what_several_processes_tell_is_shown_as_one():
+    shown = []
+    joined = Joined(2, shown.append)
+    one = Progress("sweep", "c4", "baseline", 1, 10, 0, 8.0)
+    other = replace(one, done=3, failed=2, left_s=6.0)
+    joined.hear(0, one)
+    joined.hear(1, other)
+    joined.hear(1, other)
+    joined.hear(0, replace(one, level="c8", done=2))
+    assert [(p.level, p.done, p.failed, p.left_s) for p in shown] == [
+        ("c4", 1, 0, 4.0),
+        ("c4", 4, 2, 4.0),
+        ("c8", 2, 2, 4.0),
+    ]
 
 
 @pytest.mark.slow

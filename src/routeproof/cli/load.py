@@ -83,7 +83,9 @@ def command(url: str, **given: Any) -> None:
         click.echo(f"routeproof worker {path} --collect {n}    when all have ended")
         return
     with listening() as listener:
-        found = load(url, folder, options, progress=listener.requests)
+        found = load(
+            url, folder, options, progress=listener.requests, say=listener.words
+        )
     show(found, as_json=given["as_json"])
 
 

@@ -40,7 +40,11 @@ def command(
 
         show(load.collect(folder, collect), as_json=as_json)
         return
+    from routeproof.cli.run_options import listening
     from routeproof.runs.worker import carry_out
 
-    done = carry_out(folder, shard, seed=seed, start_at=start_at)
+    with listening() as listener:
+        done = carry_out(
+            folder, shard, seed=seed, start_at=start_at, progress=listener.requests
+        )
     click.echo(f"sent {done.sent} requests, {done.failed} failed", err=True)

@@ -11,11 +11,19 @@ import msgspec
 import uvloop
 
 from routeproof.errors import MeasurementError
-from routeproof.jobs.loading.plan import LoadOptions, planned, slo_limits, target_of
+from routeproof.jobs.loading.plan import (
+    SELF_TEST,
+    LoadOptions,
+    planned,
+    slo_limits,
+    target_of,
+)
 from routeproof.records.manifest import Threshold
 from routeproof.records.record import Arm
 from routeproof.records.store import RunFolder
+from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import Progress, conduct
+from routeproof.runs.expected import expected_streams
 from routeproof.runs.job import read_job, write_job
 from routeproof.runs.logbook import Logbook, merge_shards
 from routeproof.runs.on_ray import conduct_on_ray
@@ -29,8 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loaded", "LoadOptions", "collect", "load", "prepare"]
 
-_OPEN_STREAMS = 16
-"""Streams of the self-test for an open loop, whose own number nobody knows."""
+_Listeners = tuple[Callable[[Progress], None] | None, Callable[[str], None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ def load(
     options: LoadOptions,
     *,
     progress: Callable[[Progress], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Loaded:
     """Load one endpoint and measure what it does.
 
@@ -61,6 +69,7 @@ def load(
         out: The run folder; must not hold a run, unless it is resumed.
         options: What to send.
         progress: Called a few times a second.
+        say: Takes a sentence about what happens before the first request.
 
     Returns:
         What was measured; records and page are in the folder.
@@ -76,7 +85,7 @@ def load(
     is_interrupted = False
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_send(url, folder, options, progress))
+            runner.run(_send(url, folder, options, (progress, say)))
     except KeyboardInterrupt:
         if not folder.part_paths():
             raise
@@ -146,14 +155,12 @@ def _shown(folder: RunFolder, *, is_interrupted: bool = False) -> Loaded:
 
 
 async def _send(
-    url: str,
-    folder: RunFolder,
-    options: LoadOptions,
-    progress: Callable[[Progress], None] | None,
+    url: str, folder: RunFolder, options: LoadOptions, listeners: _Listeners
 ) -> None:
+    progress, say = listeners
     target = await target_of(url, options)
     plan = planned(url, folder, options, target)
-    before = await _tested(options)
+    before = await _tested(plan, target, options, (folder, say))
     targets: dict[Arm, Target] = {"baseline": target}
     if options.on is not None:
         await conduct_on_ray(
@@ -162,6 +169,7 @@ async def _send(
             folder,
             shards=options.shards,
             address=options.on,
+            progress=progress,
             before=before,
         )
     elif options.shards > 1:
@@ -183,9 +191,27 @@ def _finish(folder: RunFolder) -> None:
     folder.write_manifest(msgspec.structs.replace(manifest, finished=True))
 
 
-async def _tested(options: LoadOptions) -> tuple[Threshold, ...]:
-    """The client against the mock, with the streams that one process will have."""
+async def _tested(
+    plan: Plan,
+    target: Target,
+    options: LoadOptions,
+    to: tuple[RunFolder, Callable[[str], None] | None],
+) -> tuple[Threshold, ...]:
+    """The client against the mock, with the streams that one process will have.
+
+    What is expected, and why, is kept in the manifest's notes.
+    """
     if not options.is_tested:
         return ()
-    streams = max(options.arrivals.concurrency, default=_OPEN_STREAMS)
-    return await self_test(max(1, -(-streams // options.shards)))
+    folder, say = to
+    expected = await expected_streams(plan, target, may_send=options.warmup > 0)
+    streams = -(-expected.streams // options.shards)
+    words = f"{streams} streams ({expected.why})"
+    if options.shards > 1:
+        words = f"{streams} streams per process ({expected.why})"
+    if say is not None:
+        say(f"testing the load client against a mock: {words}")
+    manifest = folder.read_manifest()
+    notes = {**manifest.notes, SELF_TEST: words}
+    folder.write_manifest(msgspec.structs.replace(manifest, notes=notes))
+    return await self_test(streams)

@@ -1,18 +1,19 @@
 """The usual stream, read the short way.
 
 Nearly every stream is ``data: {...}`` lines between blank lines, nearly every chunk
-of it says one thing: here is more text of the only choice; and nearly all of those
-chunks differ in that text alone. So a first one is decoded and proved to be such, and
-what is the same before and after the text is cut off from the others, which costs a
-tenth of decoding them. Whatever is of another kind is decoded, and what is more than
-text is handed, event by event, to the general readers (``runs.sse``, ``runs.said``);
-nothing is guessed here.
+of it says one thing: here is more text, or more reasoning, of the only choice; and
+nearly all of those chunks differ in that text alone. So a first one is decoded and
+proved to be such, and the others are cut where it would end and begin again, many at
+once, which costs a tenth of decoding them. Whatever is of another kind is decoded, and
+what is more than text is handed, event by event, to the general readers (``runs.sse``,
+``runs.said``); nothing is guessed here.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, groupby
-from typing import Any
+from itertools import accumulate, groupby, repeat
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,9 +21,16 @@ from routeproof.runs.said import Said
 
 _START = b"data: "
 _BETWEEN = b"\n\n" + _START
-_EVENTS_PER_BATCH = 128
+_FRAME_BYTES = len(_BETWEEN)
+_EVENTS_PER_BATCH = 256
+_FEW = 4
+"""Fewer events than this are not worth the short way."""
 
-_CONTENT_KEYS = (b'"content":"', b'"content": "')
+_KEYS = tuple(
+    f'"{name}":{space}"'.encode()
+    for name in ("content", "text", "reasoning_content", "reasoning")
+    for space in ("", " ")
+)
 _NOT_PLAIN = re.compile(rb'["\\\x00-\x09\x0b-\x1f]')
 """Bytes that may not stand in a JSON string as they are, but for LF, which joins."""
 
@@ -31,6 +39,7 @@ class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    text: Any = None
     tool_calls: Any = None
     function_call: Any = None
     refusal: Any = None
@@ -38,23 +47,51 @@ class _Delta(msgspec.Struct, gc=False):
 
 class _Choice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
+    text: str | None = None
     index: int | None = None
     finish_reason: Any = None
     logprobs: Any = None
     token_ids: Any = None
+    message: Any = None
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: Any = None
+    function_call: Any = None
+    refusal: Any = None
 
 
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice]
     usage: Any = None
     error: Any = None
+    object: Any = None
 
 
 _decode_batch = msgspec.json.Decoder(list[_Chunk]).decode
 _decode_one = msgspec.json.Decoder(_Chunk).decode
 
-Template = tuple[bytes, bytes]
-"""What stands before and after the text of a chunk."""
+
+class Text(NamedTuple):
+    """What a chunk of text says.
+
+    Attributes:
+        is_visible: Text rather than reasoning.
+    """
+
+    text: str
+    is_visible: bool
+
+
+class Template(NamedTuple):
+    """What stands before and after the text of a chunk, and which kind it is."""
+
+    before: bytes
+    after: bytes
+    is_visible: bool
+
+
+To = tuple[Said, Callable[[bytes, int], bool]]
 
 
 def read_usual(
@@ -77,81 +114,96 @@ def read_usual(
     if not body.startswith(_START) or not body.endswith(b"\n\n") or b"\r" in body:
         return None
     payloads = body[len(_START) : -2].split(_BETWEEN)
-    line_ends = [piece.count(b"\n") for piece in pieces]
-    if sum(line_ends) != 2 * len(payloads):
+    if body.count(b"\n") != 2 * len(payloads):
         return None
-    return _batches(payloads, _reads_of(line_ends), (said, other))
+    return _batches(payloads, _reads_of(payloads, pieces), (said, other))
 
 
-def _reads_of(line_ends: Sequence[int]) -> list[int]:
-    """Socket read that completed each event: each has two line ends, at its end."""
-    last = len(line_ends) - 1
-    if line_ends[:last].count(2) == last:
-        return [*range(last), *[last] * (line_ends[last] // 2)]
-    reads: list[int] = []
-    for read, seen in enumerate(accumulate(line_ends)):
-        if seen // 2 > len(reads):
-            reads.extend([read] * (seen // 2 - len(reads)))
+def _reads_of(payloads: Sequence[bytes], pieces: Sequence[bytes]) -> list[int]:
+    """Socket read that completed each event."""
+    ends = list(accumulate(map(len, pieces)))
+    whole = list(accumulate([len(payload) + _FRAME_BYTES for payload in payloads]))
+    last = len(ends) - 1
+    if ends[:last] == whole[:last]:
+        # Nearly always a read is an event; the last one brings the end with it.
+        return [*range(last), *[last] * (len(whole) - last)]
+    reads, read = [], 0
+    for end in whole:
+        while ends[read] < end:
+            read += 1
+        reads.append(read)
     return reads
 
 
-def _batches(
-    payloads: Sequence[bytes],
-    reads: Sequence[int],
-    to: tuple[Said, Callable[[bytes, int], bool]],
-) -> Iterator[None]:
+def _batches(payloads: Sequence[bytes], reads: Sequence[int], to: To) -> Iterator[None]:
     template: Template | None = None
-    for number in range(0, len(payloads), _EVENTS_PER_BATCH):
-        some = payloads[number : number + _EVENTS_PER_BATCH]
-        texts = None if template is None else _texts(some, template)
-        if texts is None or None in texts[:1]:
+    for at in range(0, len(payloads), _EVENTS_PER_BATCH):
+        some = payloads[at : at + _EVENTS_PER_BATCH]
+        some_reads = reads[at : at + _EVENTS_PER_BATCH]
+        span = (0, 0) if template is None else _span(some, template)
+        if span[0] == span[1]:
             template = _template(some) or template
-            texts = None if template is None else _texts(some, template)
-        if _add(some, reads[number:], texts or [None] * len(some), to):
+            span = (0, 0) if template is None else _span(some, template)
+        if _add(some, some_reads, (template, span), to):
             return
         yield
+
+
+def _span(payloads: Sequence[bytes], template: Template) -> tuple[int, int]:
+    """From the first to the last event, end not included, that fits the template."""
+    before, after, _ = template
+    first, end = 0, len(payloads)
+    while first < end and not payloads[first].startswith(before):
+        first += 1
+    while end > first and not payloads[end - 1].endswith(after):
+        end -= 1
+    return first, end
 
 
 def _add(
     payloads: Sequence[bytes],
     reads: Sequence[int],
-    texts: Sequence[str | None],
-    to: tuple[Said, Callable[[bytes, int], bool]],
+    known: tuple[Template | None, tuple[int, int]],
+    to: To,
 ) -> bool:
-    """Take a batch, texts where they are known; true when it had the last event."""
+    """Take a batch; true when it had the last event."""
+    template, (first, end) = known
+    said, _ = to
+    texts = None
+    if template is not None:
+        texts = _all_texts(payloads[first:end], template)
+    if template is None or texts is None:
+        return _add_mixed(payloads, reads, template, to)
+    if _add_mixed(payloads[:first], reads[:first], None, to):
+        return True
+    if said.broken is not None:
+        return _add_mixed(payloads[first:], reads[first:], None, to)
+    said.add_texts(texts, reads[first:end], is_visible=template.is_visible)
+    return _add_mixed(payloads[end:], reads[end:], None, to)
+
+
+def _add_mixed(
+    payloads: Sequence[bytes], reads: Sequence[int], template: Template | None, to: To
+) -> bool:
+    """Take events of several kinds; true when the last was among them."""
     said, other = to
+    if len(payloads) < _FEW or said.broken is not None:
+        return any(map(other, payloads, reads))
     at = 0
-    for is_known, run in groupby(texts, key=lambda text: text is not None):
-        known = list(run)
-        end = at + len(known)
-        if is_known and said.broken is None:
-            said.add_texts([text for text in known if text is not None], reads[at:end])
-        elif _decode_and_add(payloads[at:end], reads[at:end], (said, other)):
+    for is_visible, run in groupby(_each_text(payloads, template), key=_kind):
+        found = list(run)
+        end = at + len(found)
+        if is_visible is not None and said.broken is None:
+            texts = [text.text for text in found if text is not None]
+            said.add_texts(texts, reads[at:end], is_visible=is_visible)
+        elif any(map(other, payloads[at:end], reads[at:end])):
             return True
         at = end
     return False
 
 
-def _decode_and_add(
-    payloads: Sequence[bytes],
-    reads: Sequence[int],
-    to: tuple[Said, Callable[[bytes, int], bool]],
-) -> bool:
-    said, other = to
-    texts: list[str] = []
-    text_reads: list[int] = []
-    for payload, read, chunk in zip(payloads, reads, _decoded(payloads), strict=True):
-        text = None if chunk is None else _text_alone(chunk)
-        if text is not None and said.broken is None:
-            texts.append(text)
-            text_reads.append(read)
-        else:
-            said.add_texts(texts, text_reads)
-            texts, text_reads = [], []
-            if other(payload, read):
-                return True
-    said.add_texts(texts, text_reads)
-    return False
+def _kind(text: Text | None) -> bool | None:
+    return None if text is None else text.is_visible
 
 
 def _decoded(payloads: Sequence[bytes]) -> Sequence[_Chunk | None]:
@@ -169,76 +221,119 @@ def _decoded(payloads: Sequence[bytes]) -> Sequence[_Chunk | None]:
 
 def _template(payloads: Sequence[bytes]) -> Template | None:
     """From the first chunk that is just text, proved by one more of its kind."""
-    for payload in payloads[:4]:
-        for key in _CONTENT_KEYS:
+    for payload in payloads[:_FEW]:
+        for key in _KEYS:
             start = payload.find(key) + len(key)
             end = payload.find(b'"', start)
-            if start < len(key) or end < 0:
+            if start < len(key) or end <= start:
                 continue
-            before, text, after = payload[:start], payload[start:end], payload[end:]
-            if _NOT_PLAIN.search(text) or b"\n" in text:
-                continue
-            try:
-                same = _text_alone(_decode_one(payload)) == text.decode()
-                more = _text_alone(_decode_one(before + b"~" + text + after))
-                if same and more == f"~{text.decode()}":
-                    return before, after
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
+            found = _proved(payload[:start], payload[start:end], payload[end:])
+            if found is not None:
+                return found
     return None
 
 
-def _texts(payloads: Sequence[bytes], template: Template) -> list[str | None] | None:
-    """Text of each event that differs from the template in its text alone.
-
-    ``None`` for the others, and for a text with escapes; ``None`` for all of them when
-    no text can be read so.
-    """
-    before, after = template
-    start, tail = len(before), -len(after)
-    least = start + len(after)
-    found = [
-        payload[start:tail]
-        if len(payload) > least
-        and payload.startswith(before)
-        and payload.endswith(after)
-        else None
-        for payload in payloads
-    ]
-    plain = [text for text in found if text is not None]
-    joined = b"\n".join(plain)
-    if _NOT_PLAIN.search(joined):
-        found = [
-            None if text is None or _NOT_PLAIN.search(text) else text for text in found
-        ]
-        joined = b"\n".join(text for text in found if text is not None)
+def _proved(before: bytes, text: bytes, after: bytes) -> Template | None:
+    """A template, if the text of the chunk is what stands between."""
+    if _NOT_PLAIN.search(text) or b"\n" in text:
+        return None
     try:
-        texts = iter(joined.decode().split("\n"))
+        same = _text_alone(_decode_one(before + text + after))
+        more = _text_alone(_decode_one(before + b"~" + text + after))
+        if same is None or more is None or same.text != text.decode():
+            return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    is_text = more == (f"~{same.text}", same.is_visible)
+    return Template(before, after, same.is_visible) if is_text else None
+
+
+def _all_texts(payloads: Sequence[bytes], template: Template) -> list[str] | None:
+    """Texts of events that all differ from the template in their text alone.
+
+    ``None`` when it is not so: a text that hides another chunk, or an escape, has a
+    quote or a backslash in it.
+    """
+    before, after, _ = template
+    if (
+        not payloads
+        or min(map(len, payloads)) <= len(before) + len(after)
+        or not all(map(bytes.startswith, payloads, repeat(before)))
+        or not all(map(bytes.endswith, payloads, repeat(after)))
+    ):
+        return None
+    text = itemgetter(slice(len(before), -len(after)))
+    joined = b"\n".join(map(text, payloads))
+    if _NOT_PLAIN.search(joined):
+        return None
+    try:
+        return joined.decode().split("\n")
     except UnicodeDecodeError:
         return None
-    return [None if text is None else next(texts) for text in found]
 
 
-def _text_alone(chunk: _Chunk) -> str | None:
-    """The text of a chunk that is text of choice 0 and nothing else."""
-    choices = chunk.choices
-    if len(choices) != 1:
+def _each_text(
+    payloads: Sequence[bytes], template: Template | None
+) -> list[Text | None]:
+    """What each event says if it is text alone: cut out where that is safe."""
+    texts = [None if template is None else _cut(one, template) for one in payloads]
+    others = [one for one, text in zip(payloads, texts, strict=True) if text is None]
+    if not others:
+        return texts
+    decoded = map(_text_alone, _decoded(others))
+    return [next(decoded) if text is None else text for text in texts]
+
+
+def _cut(payload: bytes, template: Template) -> Text | None:
+    before, after, is_visible = template
+    start, end = len(before), len(payload) - len(after)
+    if (
+        end <= start
+        or not payload.startswith(before)
+        or not payload.endswith(after)
+        or _NOT_PLAIN.search(payload, start, end)
+    ):
         return None
-    choice = choices[0]
-    delta = choice.delta
-    if delta is None or not delta.content or choice.index:
+    try:
+        return Text(payload[start:end].decode(), is_visible)
+    except UnicodeDecodeError:
         return None
+
+
+def _text_alone(chunk: _Chunk | None) -> Text | None:
+    """The text of a chunk that is text, or reasoning, of choice 0 and nothing else."""
+    if chunk is None or len(chunk.choices) != 1:
+        return None
+    choice = chunk.choices[0]
     is_alone = (
         choice.finish_reason
         is choice.logprobs
         is choice.token_ids
-        is delta.reasoning_content
-        is delta.reasoning
-        is delta.tool_calls
-        is delta.function_call
-        is delta.refusal
+        is choice.message
+        is choice.content
+        is choice.reasoning_content
+        is choice.reasoning
+        is choice.tool_calls
+        is choice.function_call
+        is choice.refusal
         is chunk.usage
         is chunk.error
         is None
     )
-    return delta.content if is_alone else None
+    if not is_alone or choice.index or chunk.object == "error":
+        return None
+    delta = choice.delta
+    if delta is None:
+        return Text(choice.text, is_visible=True) if choice.text else None
+    is_alone = (
+        choice.text
+        is delta.text
+        is delta.tool_calls
+        is delta.function_call
+        is delta.refusal
+        is None
+    )
+    text, reasoning = delta.content, delta.reasoning_content or delta.reasoning
+    if not is_alone or bool(text) is bool(reasoning):
+        return None
+    return Text(text or reasoning or "", bool(text))

@@ -9,7 +9,7 @@ finish, so that the driver can store them while the run goes on.
 import asyncio
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import conduct
 from routeproof.runs.job import read_job, write_job
 from routeproof.runs.logbook import Logbook, merge_shards
-from routeproof.runs.progress import Conducted
+from routeproof.runs.progress import Conducted, Joined, Progress
 from routeproof.runs.request import Target
 from routeproof.runs.session import origin_of
 from routeproof.runs.shard import Shard
@@ -47,6 +47,7 @@ class Meeting:
         self._starts: dict[int, float] = {}
         self._gone: dict[int, tuple[float, str]] = {}
         self._parts: list[Part] = []
+        self._told: dict[int, Progress] = {}
         self._turn = asyncio.Event()
 
     async def meet(self, block: int, shard: int) -> float:
@@ -72,6 +73,14 @@ class Meeting:
         """Hand out and forget the parts that came since."""
         parts, self._parts = self._parts, []
         return parts
+
+    async def tell(self, shard: int, progress: Progress) -> None:
+        """Take how far a shard is."""
+        self._told[shard] = progress
+
+    async def told(self) -> dict[int, Progress]:
+        """How far each shard said last that it is."""
+        return dict(self._told)
 
     async def gone(self) -> dict[int, tuple[float, str]]:
         """Shards that died: wall clock and how."""
@@ -119,6 +128,7 @@ async def conduct_on_ray(
     *,
     shards: int,
     address: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
     before: Sequence[Threshold] = (),
 ) -> Conducted:
     """As ``conduct``, with ``shards`` processes spread over a Ray cluster.
@@ -129,6 +139,7 @@ async def conduct_on_ray(
         folder: On the driver; parts arrive there within seconds.
         shards: How many processes, one CPU each.
         address: Of the cluster (``ray://host:10001``), or ``auto``.
+        progress: Called about once a second, with all processes together.
         before: Checks of ``runs.selftest.self_test``, to be kept with the others.
 
     Raises:
@@ -148,7 +159,8 @@ async def conduct_on_ray(
     tasks = [send.remote(actor, (i, shards), job, secrets, done) for i in range(shards)]
     failed = 0
     try:
-        failed = await _follow(ray, actor, tasks, folder)
+        joined = Joined(shards, progress)
+        failed = await _follow(ray, actor, tasks, (folder, joined))
     finally:
         for task in tasks:
             ray.cancel(task, force=False)
@@ -185,13 +197,15 @@ def _connected(address: str) -> Any:
     return ray
 
 
-async def _follow(ray: Any, actor: Any, tasks: list[Any], folder: RunFolder) -> int:
+async def _follow(
+    ray: Any, actor: Any, tasks: list[Any], to: tuple[RunFolder, Joined]
+) -> int:
     """Store parts as they come; say which shards are gone; until all have ended.
 
     Returns:
         How many requests failed, of the shards that ended well.
     """
-    failed = 0
+    failed, (folder, joined) = 0, to
     numbers = {task: index for index, task in enumerate(tasks)}
     waiting = list(tasks)
     while waiting:
@@ -206,6 +220,8 @@ async def _follow(ray: Any, actor: Any, tasks: list[Any], folder: RunFolder) -> 
                 words = str(error).strip().splitlines()[-1][:200]
             await actor.leave.remote(numbers[task], words)
         await _store(actor, folder)
+        for index, told in (await actor.told.remote()).items():
+            joined.hear(index, told)
     return failed
 
 
@@ -244,7 +260,14 @@ def _send(
         plan, targets, zero_wall_s = read_job(folder, secrets)
         part = Shard(index, count, _ActorBarrier(actor, index), None, zero_wall_s)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            result = runner.run(conduct(plan, targets, folder, shard=part))
+            going = conduct(
+                plan,
+                targets,
+                folder,
+                progress=lambda told: actor.tell.remote(index, told),
+                shard=part,
+            )
+            result = runner.run(going)
         folder.send(folder.shard_path(index))
         for path in sorted((folder.path / "telemetry").iterdir()):
             folder.send(path)

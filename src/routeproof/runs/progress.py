@@ -1,7 +1,8 @@
 """How far a run is, and when too much of it fails."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from routeproof.errors import MeasurementError
 from routeproof.records.outcome import SERVED
@@ -46,6 +47,45 @@ class Conducted:
     skipped: int
     failed: int
     seconds: float
+
+
+class Joined:
+    """What several processes that send one plan tell of themselves, as one.
+
+    Attributes:
+        told: What each told last, by its number.
+    """
+
+    def __init__(self, count: int, show: Callable[[Progress], None] | None) -> None:
+        """``show`` is called with the whole each time that one of ``count`` tells."""
+        self.told: dict[int, Progress] = {}
+        self._count = count
+        self._show = show
+
+    @property
+    def failed(self) -> int:
+        """Requests of all processes that brought no answer."""
+        return sum(told.failed for told in self.told.values())
+
+    def hear(self, index: int, told: Progress) -> None:
+        """Take what one process tells, and show the whole."""
+        if self.told.get(index) == told:
+            return
+        self.told[index] = told
+        if self._show is None:
+            return
+        place = (told.phase, told.level)
+        same = [t for t in self.told.values() if (t.phase, t.level) == place]
+        # Each reckons with the whole plan and sends its share.
+        lefts = [t.left_s for t in self.told.values() if t.left_s is not None]
+        self._show(
+            replace(
+                told,
+                done=sum(t.done for t in same),
+                failed=self.failed,
+                left_s=max(lefts) / self._count if lefts else None,
+            )
+        )
 
 
 class Tally:

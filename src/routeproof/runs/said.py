@@ -66,18 +66,18 @@ class Said:
     _counts_each: bool = False
     _tail: tuple[Mapping[str, Any], ...] = ()
 
-    def add_texts(self, texts: Sequence[str], reads: Sequence[int]) -> None:
-        """Take chunks that are text of choice 0 and nothing else."""
-        if not texts:
-            return
+    def add_texts(
+        self, texts: Sequence[str], reads: Sequence[int], *, is_visible: bool
+    ) -> None:
+        """Take chunks that are text, or reasoning, of choice 0 and nothing else."""
         choice = self.choices.get(0)
         if choice is None:
             choice = self.choices[0] = Choice()
-        choice.text.extend(texts)
+        (choice.text if is_visible else choice.reasoning).extend(texts)
         self.chunk_reads.extend(reads)
         self.chunk_tokens.extend([None] * len(texts))
         self._counts_each = False
-        if self.first_visible_read is None:
+        if is_visible and self.first_visible_read is None:
             self.first_visible_read = reads[0]
 
     def add_chunk(self, body: Mapping[str, Any], read: int) -> None:

@@ -23,11 +23,10 @@ from routeproof.records.store import RunFolder
 from routeproof.runs.blocks import Plan
 from routeproof.runs.job import write_job
 from routeproof.runs.logbook import Logbook, merge_shards
-from routeproof.runs.progress import Conducted, Progress
+from routeproof.runs.progress import Conducted, Joined, Progress
 from routeproof.runs.request import Target
 from routeproof.runs.session import origin_of
 from routeproof.runs.shard import dead_shards, mark_dead
-from routeproof.runs.worker import Told
 
 
 async def conduct_sharded(
@@ -55,7 +54,7 @@ async def conduct_sharded(
     folder.barrier_path.mkdir()
     stored = folder.done_request_ids()
     began_s = time.monotonic()
-    crew = _Crew(folder, shards, progress)
+    crew = _Crew(folder, shards, Joined(shards, progress))
     try:
         await crew.run({**os.environ, **secrets})
     finally:
@@ -69,7 +68,7 @@ async def conduct_sharded(
     return Conducted(
         sent=len(sent),
         skipped=len(stored),
-        failed=sum(told.failed for told in crew.told.values()),
+        failed=crew.joined.failed,
         seconds=time.monotonic() - began_s,
     )
 
@@ -80,8 +79,7 @@ class _Crew:
 
     folder: RunFolder
     count: int
-    progress: Callable[[Progress], None] | None
-    told: dict[int, Told] = field(default_factory=dict)
+    joined: Joined
     errors: list[str] = field(default_factory=list)
 
     async def run(self, environ: Mapping[str, str]) -> None:
@@ -116,7 +114,7 @@ class _Crew:
         words = asyncio.ensure_future(process.stderr.read())
         try:
             async for line in process.stdout:
-                self._hear(index, line)
+                self.joined.hear(index, msgspec.json.decode(line, type=Progress))
             code = await process.wait()
             said = (await words).decode("utf-8", "replace").strip()
         finally:
@@ -130,29 +128,6 @@ class _Crew:
             if code > 0:
                 self.errors.append(said or how)
         return code
-
-    def _hear(self, index: int, line: bytes) -> None:
-        told = msgspec.json.decode(line, type=Told)
-        self.told[index] = told
-        if self.progress is None:
-            return
-        lefts = [t.left_s for t in self.told.values() if t.left_s is not None]
-        same = [t for t in self.told.values() if (t.phase, t.level) == _place(told)]
-        self.progress(
-            Progress(
-                phase=told.phase,
-                level=told.level,
-                arm=told.arm,
-                done=sum(t.done for t in same),
-                planned=told.planned,
-                failed=sum(t.failed for t in self.told.values()),
-                left_s=max(lefts) / self.count if lefts else None,
-            )
-        )
-
-
-def _place(told: Told) -> tuple[str, str]:
-    return told.phase, told.level
 
 
 def stages_done(plan: Plan, folder: RunFolder) -> list[StageDone]:

@@ -7,7 +7,7 @@ volume; ``routeproof.runs.sharded`` starts the processes on one machine.
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,20 +22,13 @@ from routeproof.runs.shard import FolderBarrier, Shard
 _BARRIER_SLACK_S = 60.0
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """A line on standard output: how far this process is."""
-
-    phase: str
-    level: str
-    arm: str
-    done: int
-    planned: int | None
-    failed: int
-    left_s: float | None
-
-
 async def work(
-    path: Path, index: int, count: int, *, start_at: float | None = None
+    path: Path,
+    index: int,
+    count: int,
+    *,
+    start_at: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Conducted:
     """Send share ``index`` of ``count`` of the job in the folder.
 
@@ -44,6 +37,7 @@ async def work(
         index: Number of this process, from 0.
         count: How many processes there are.
         start_at: Wall clock (Unix, s) before which nothing is sent.
+        progress: Called a few times a second.
 
     Raises:
         RouteproofError: As ``conduct``, or there is no job.
@@ -53,20 +47,12 @@ async def work(
     patience_s = plan.workload.load.request_timeout_s + _BARRIER_SLACK_S
     barrier = FolderBarrier(folder.barrier_path, index, count, patience_s)
     shard = Shard(index, count, barrier, start_at, zero_wall_s)
-    return await conduct(plan, targets, folder, progress=_tell, shard=shard)
+    return await conduct(plan, targets, folder, progress=progress, shard=shard)
 
 
 def _tell(progress: Progress) -> None:
-    told = Told(
-        phase=progress.phase,
-        level=progress.level,
-        arm=progress.arm,
-        done=progress.done,
-        planned=progress.planned,
-        failed=progress.failed,
-        left_s=progress.left_s,
-    )
-    print(msgspec.json.encode(told).decode(), flush=True)
+    """A line on standard output: how far this process is."""
+    print(msgspec.json.encode(progress).decode(), flush=True)
 
 
 def carry_out(
@@ -75,6 +61,7 @@ def carry_out(
     *,
     seed: int | None = None,
     start_at: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Conducted:
     """``work`` on a loop of its own, with the arguments as a person writes them.
 
@@ -83,6 +70,7 @@ def carry_out(
         shard: ``i/n``, from 0.
         seed: Must be the job's, if given.
         start_at: As for ``work``.
+        progress: As for ``work``.
 
     Raises:
         ConfigError: The shard or the seed cannot be.
@@ -102,14 +90,15 @@ def carry_out(
                 hint="all processes of a run share one seed",
             )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work(path, int(index), int(count), start_at=start_at))
+        going = work(path, int(index), int(count), start_at=start_at, progress=progress)
+        return runner.run(going)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """What ``runs.sharded`` starts, without the imports of the command line."""
     path, shard = sys.argv[1:] if arguments is None else arguments
     try:
-        carry_out(Path(path), shard)
+        carry_out(Path(path), shard, progress=_tell)
     except RouteproofError as error:
         print(str(error), file=sys.stderr)
         return error.exit_code

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from routeproof.jobs.loading.plan import SELF_TEST
 from routeproof.jobs.loading.summary import (
     Measured,
     bins_of,
@@ -51,6 +52,7 @@ def _facts(run: Measured) -> dict[str, str]:
         "engine": str(manifest.engines.get("baseline", {}).get("name", "")),
         "load": _load(notes.get("load")),
         "processes": str(notes.get("shards", 1)),
+        "client tried with": str(notes.get(SELF_TEST, "nothing")),
         "SLOs": ", ".join(f"{k} within {v:g} s" for k, v in run.slo.items()) or "none",
         "finished": "yes" if manifest.finished else "no: it was ended early",
         "routeproof": manifest.versions.routeproof,

@@ -38,6 +38,9 @@ LENGTH_ASKED = "length_asked"
 """Note of the manifest: every request had a limit of its own, so that an answer which
 ends by it is what was asked for."""
 
+SELF_TEST = "self_test"
+"""Note of the manifest: how many streams the client was tried with, and why so many."""
+
 _FIELDS_WITHIN_S = 10.0
 
 PROMPT = "Write a short story about a lighthouse keeper and a storm."
