@@ -1,6 +1,7 @@
 """The canary block made exact: names to upstreams, words to rules, shares to ppm."""
 
 import hashlib
+import math
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +10,16 @@ from typing import Any
 
 import msgspec
 
+from routeproof.canary.config_checks import (
+    check_addresses,
+    check_labels,
+    check_spec,
+)
 from routeproof.canary.deciding.state import Steps
 from routeproof.canary.deciding.stores import check_store
 from routeproof.canary.relay.listener import Tls
 from routeproof.canary.route_names import slug, upstream, with_routes
 from routeproof.canary.samples.cleaning import cleaner_of
-from routeproof.canary.splitting.features import FEATURES
 from routeproof.canary.splitting.shadow_rules import (
     check_shadow,
     graders_in_words,
@@ -34,10 +39,6 @@ LISTEN = "127.0.0.1:8080"
 ADMIN = "127.0.0.1:8081"
 LEASE_S = 10.0
 SIDES = {"baseline": "baseline", "canary": "candidate"}
-
-QUALITY_WORDS = ("within tolerance vs baseline",)
-PERFORMANCE_WORDS = ("slo-valid on same workload",)
-ROLLBACK_WORDS = ("quality < threshold",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +130,6 @@ def load_canary(path: Path) -> CanaryConfig:
     }
     for side, url in upstreams.items():
         check_endpoint(url, path, f"canary.{SIDES[side]}")
-    for name, asked in (("judge", spec.graders.judge),
-                        ("embeddings", spec.graders.embeddings)):  # fmt: skip
-        if asked is not None:
-            check_endpoint(asked.endpoint, path, f"canary.graders.{name}.endpoint")
     if upstreams["baseline"] == upstreams["canary"]:
         raise ConfigError(
             f"both routes lead to {upstreams['canary']}",
@@ -140,8 +137,10 @@ def load_canary(path: Path) -> CanaryConfig:
             key="canary.candidate",
             hint="a canary needs two endpoints",
         )
-    _check_words(spec, path)
-    _check_features(spec, path)
+    check_spec(spec, path)
+    check_labels(spec, path)
+    listen, admin = spec.listen or LISTEN, spec.admin or ADMIN
+    check_addresses(listen, admin, path)
     check_shadow(spec.privacy, path)
     cleaner_of(spec.privacy)
     check_store(spec.store, path)
@@ -159,8 +158,8 @@ def load_canary(path: Path) -> CanaryConfig:
         slo=slo,
         lease_s=spec.lease_s or LEASE_S,
         folder=path.parent / (spec.state or f"canary-{name}"),
-        listen=spec.listen or LISTEN,
-        admin=spec.admin or ADMIN,
+        listen=listen,
+        admin=admin,
         routes=_plain(proof, upstreams["canary"]),
         tls=_tls(spec, path),
         upstream_ca=_beside(path, spec.traffic.upstream_ca),
@@ -187,21 +186,6 @@ def _tls(spec: CanarySpec, path: Path) -> Tls | None:
     return Tls(path.parent / certificate, path.parent / private_key)
 
 
-def _check_words(spec: CanarySpec, path: Path) -> None:
-    for key, words, known in (
-        ("quality_gate", spec.quality_gate, QUALITY_WORDS),
-        ("perf_gate", spec.perf_gate, PERFORMANCE_WORDS),
-        ("rollback_if", spec.rollback_if, ROLLBACK_WORDS),
-    ):
-        if words is not None and " ".join(words.lower().split()) not in known:
-            raise ConfigError(
-                f"`{words}` is not a condition routeproof understands",
-                path=path,
-                key=f"canary.{key}",
-                hint=f"write `{known[0]}`, or leave it out and use `tolerances`",
-            )
-
-
 def _steps(spec: CanarySpec, path: Path) -> Steps:
     names = ("step", "hold", "drain")
     for name in spec.deadlines:
@@ -212,7 +196,8 @@ def _steps(spec: CanarySpec, path: Path) -> Steps:
                 key="canary.deadlines",
                 hint=f"known: {', '.join(names)}",
             )
-    weights = tuple(round(share * PPM) for share in spec.steps)
+    shares = spec.steps or tuple(spec.split.values())
+    weights = tuple(round(share * PPM) for share in shares)
     if any(a >= b for a, b in zip(weights, weights[1:], strict=False)):
         raise ConfigError(
             "the steps must rise", path=path, key="canary.steps", hint="0.01, 0.05, 1"
@@ -226,17 +211,6 @@ def _steps(spec: CanarySpec, path: Path) -> Steps:
         minimum_scored=spec.minimum_scored,
         at_deadline=spec.at_deadline,
     )
-
-
-def _check_features(spec: CanarySpec, path: Path) -> None:
-    for name in spec.traffic.fallback:
-        if name not in FEATURES:
-            raise ConfigError(
-                f"`{name}` is no request feature",
-                path=path,
-                key="canary.traffic.fallback",
-                hint=f"known: {', '.join(FEATURES)}",
-            )
 
 
 def _slo(proof: Proof) -> dict[str, float]:
@@ -261,6 +235,19 @@ def _plain(proof: Proof, url: str) -> dict[str, Any]:
     }
 
 
+def _first_step(config: CanaryConfig) -> list[str]:
+    """How much traffic the first step needs, where anything is decided at it."""
+    steps = config.steps
+    scored_share = steps.weights_ppm[0] / PPM * config.sample_ppm / PPM
+    if steps.weights_ppm[0] >= PPM:
+        return []
+    requests = math.ceil(steps.minimum_scored / scored_share)
+    return [
+        f"The first step needs some {requests:,} requests to have that many scored: "
+        f"{requests / steps.step_deadline_s:.2g} a second until its deadline."
+    ]
+
+
 def in_words(config: CanaryConfig) -> list[str]:
     """What the gateway will do, one sentence a line, for ``canary check``."""
     steps = config.steps
@@ -277,6 +264,7 @@ def in_words(config: CanaryConfig) -> list[str]:
         f"The share of the candidate climbs {shares}, each step only when "
         f"{', '.join(required)} all PASS with {steps.minimum_scored} scored answers "
         "per arm.",
+        *_first_step(config),
         f"Any signal that FAILS rolls back; the chance of doing so to an equal "
         f"candidate is at most {spec.alpha:.0%} over its whole life.",
         f"A hold lasts at most {steps.hold_deadline_s:g} s, a step "

@@ -120,7 +120,7 @@ class CanarySpec(_Strict, frozen=True, kw_only=True):
         quality_gate, perf_gate, rollback_if: The conditions in words.
         listen, admin: Addresses, ``host:port`` or ``unix:/path``.
         routes: Route name to endpoint URL.
-        split: Route name to share of traffic.
+        split: The candidate's name to the one share it gets, in place of ``steps``.
         scorers: Names of online scorers.
         tolerances: Scorer or metric name to the loss allowed.
         steps: Shares of traffic the candidate climbs through.

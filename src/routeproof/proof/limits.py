@@ -76,9 +76,16 @@ RANGES: tuple[tuple[str, _Range], ...] = (
     (r"(baseline|candidate)\.context_limit_tokens", _COUNT),
     (r"(baseline|candidate)\.hardware\.count", _COUNT),
     (r"(baseline|candidate)\.launch\.ready_timeout_s", _POSITIVE),
-    (r"canary\.(tolerances|split)\..*", _Range(0, 1)),
-    (r"canary\.steps\[\d+\]", _Range(0, 1)),
+    (r"canary\.tolerances\..*", _Range(0, 1)),
+    (r"canary\.(steps\[\d+\]|split\..*)", _Range(1e-6, 1)),
     (r"canary\.(deadlines\..*|lease_s)", _POSITIVE),
+    (r"canary\.alpha", _Range(0, 0.5, low_open=True, high_open=True)),
+    (r"canary\.(minimum_scored|per_caller)", _COUNT),
+    (r"canary\.traffic\.\w+_deadline_s", _POSITIVE),
+    (r"canary\.traffic\.body_bytes_max", _COUNT),
+    (r"canary\.privacy\.retention_s", _POSITIVE),
+    (r"canary\.graders\.asks_per_minute", _POSITIVE),
+    (r"canary\.graders\.waiting_max", _COUNT),
 )
 """Every number with limits, by its place in the file."""
 
