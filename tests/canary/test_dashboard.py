@@ -218,11 +218,14 @@ def test_its_button_takes_the_candidate_back(tmp_path):
                 await page.wait_for_selector("#signals tr")
                 await page.fill("#why", "off-topic answers")
                 await page.click("#rollback")
-                await page.wait_for_selector("#phase.rolled_back, #phase.rolling_back")
-                return aloud, stand.gateway
+                await page.wait_for_selector("#phase.rolled_back")
+                offered = await page.locator(".actions button:enabled:visible").all()
+                left = [await each.inner_text() for each in offered]
+                return aloud, left, stand.gateway
 
-    aloud, gateway = run(go())
+    aloud, left, gateway = run(go())
     assert aloud == []
+    assert "Try again" in left and "Roll back now" not in left and "Pause" not in left
     entries = gateway.store.since(0)
     assert [e.reason for e in entries if e.actor == "dashboard"] == [
         "off-topic answers"

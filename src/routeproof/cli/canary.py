@@ -70,6 +70,13 @@ def status(file: Path, as_json: bool) -> None:
         return
     state = found["state"]
     click.echo(f"{state['phase']}: {state['reason']}")
+    if state["phase"] in ("stepping", "held", "paused"):
+        required = [s["step_seen"] for s in found["signals"] if s["is_required"]]
+        click.echo(
+            f"step {state['step'] + 1} of {len(found['steps'])}, "
+            f"{min(required, default=0)} of {found['minimum_scored']} answers scored "
+            "in the smaller arm"
+        )
     share = found["observed_share"]
     seen = "no traffic" if share is None else f"{share:.2%} observed"
     click.echo(f"weight {found['weight']:.2%}, {seen}")

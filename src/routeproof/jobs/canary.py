@@ -104,13 +104,21 @@ def ask(
             answer: dict[str, Any] = json.load(reply)
             return answer
     except urllib.error.HTTPError as error:
-        words = error.read().decode("utf-8", "replace")
-        raise ConfigError(f"the gateway refuses: {words[:300]}") from None
+        raise _refusal(error.read().decode("utf-8", "replace")) from None
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"no gateway answers at {config.admin}: {error}",
             hint=f"start it with `routeproof canary serve {path}`",
         ) from None
+
+
+def _refusal(body: str) -> ConfigError:
+    """The gateway's no, in its own words."""
+    try:
+        found = json.loads(body)
+        return ConfigError(f"the gateway refuses: {found['error']}", hint=found["hint"])
+    except (ValueError, LookupError, TypeError):
+        return ConfigError(f"the gateway refuses: {body[:300]}")
 
 
 def weekly(path: Path, *, since: str | None, now_s: float) -> tuple[str, str]:

@@ -23,7 +23,13 @@ from routeproof.canary.admin.http import (
 )
 from routeproof.canary.admin.metric_families import measured
 from routeproof.canary.admin.metrics_page import metrics_page
-from routeproof.canary.admin.roles import analysis, flag, flagger, flags
+from routeproof.canary.admin.roles import (
+    analysis,
+    flag,
+    flagger,
+    flags,
+    unreadable,
+)
 from routeproof.canary.admin.server import is_loopback
 from routeproof.canary.admin.status import samples, status
 from routeproof.canary.gateway import Gateway
@@ -31,6 +37,8 @@ from routeproof.errors import ConfigError, RouteproofError
 
 COMMANDS = ("start", "promote", "rollback", "pause", "resume", "retry")
 LIVE_EVERY_S = 1.0
+HOOKS = "/hooks/flagger/"
+KEY_NEEDED = Reply({"error": "a valid admin key is needed"}, 401)
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 Answer = Callable[[Gateway, Request], Reply]
@@ -65,19 +73,23 @@ class Admin:
         if scope["path"] == "/" and scope["method"] == "GET":
             await send_reply(send, dashboard())
             return
-        if not self._is_allowed(scope):
-            await send_reply(send, Reply({"error": "a valid admin key is needed"}, 401))
+        is_allowed = self._is_allowed(scope)
+        if not is_allowed and not scope["path"].startswith(HOOKS):
+            await send_reply(send, KEY_NEEDED)
             return
         if scope["path"] == "/v1/live":
             await self._live(receive, send)
             return
         try:
             request = await read_request(scope, receive)
-            reply = await self._answer(request)
+            if is_allowed or self._has_token(request):
+                reply = await self._answer(request)
+            else:
+                reply = KEY_NEEDED
         except RouteproofError as error:
             reply = Reply({"error": error.message, "hint": error.hint}, 409)
         except ValueError as error:
-            reply = Reply({"error": str(error)}, 400)
+            reply = unreadable(scope["path"], str(error))
         await send_reply(send, reply)
 
     def _is_allowed(self, scope: Scope) -> bool:
@@ -88,8 +100,21 @@ class Admin:
             return False
         if self.key is None:
             return True
+        key = self.key.encode()
         given = headers.get(b"authorization", b"")
-        return hmac.compare_digest(given, b"Bearer " + self.key.encode())
+        return hmac.compare_digest(given, b"Bearer " + key) or hmac.compare_digest(
+            headers.get(b"x-api-key", b""), key
+        )
+
+    def _has_token(self, request: Request) -> bool:
+        """Whether a webhook's body carries the key: Flagger sends no other headers."""
+        metadata = request.body.get("metadata")
+        given = metadata.get("token") if isinstance(metadata, dict) else None
+        return (
+            self.key is not None
+            and isinstance(given, str)
+            and hmac.compare_digest(given.encode(), self.key.encode())
+        )
 
     async def _answer(self, request: Request) -> Reply:
         first, _, rest = request.path.lstrip("/").partition("/")
@@ -169,7 +194,7 @@ ROUTES: dict[tuple[str, str], Answer] = {
 
 PREFIXES: dict[tuple[str, str], Answer] = {
     ("GET", "/v1/analysis/"): analysis,
-    ("POST", "/hooks/flagger/"): flagger,
+    ("POST", HOOKS): flagger,
     ("POST", "/ofrep/v1/evaluate/flags/"): flag,
 }
 

@@ -15,12 +15,17 @@ MAX_BODY_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One admin request."""
+    """One admin request.
+
+    Attributes:
+        if_none_match: What the caller has already, by its entity tag.
+    """
 
     method: str
     path: str
     query: dict[str, list[str]]
     body: dict[str, Any]
+    if_none_match: str = ""
 
     def one(self, name: str, default: str) -> str:
         """The first value of a query parameter."""
@@ -33,15 +38,19 @@ class Reply:
 
     Attributes:
         policy: What a browser may load for it.
+        tag: Entity tag, where a caller may keep the body and ask whether it changed.
     """
 
     body: Any
     status: int = 200
     content_type: str = "application/json"
     policy: str = "default-src 'none'; frame-ancestors 'none'"
+    tag: str | None = None
 
     def encode(self) -> bytes:
-        """As bytes: text as it is, everything else as JSON."""
+        """As bytes: text as it is, everything else as JSON, nothing for ``None``."""
+        if self.body is None:
+            return b""
         if isinstance(self.body, str):
             return self.body.encode()
         return msgspec.json.encode(self.body)
@@ -68,7 +77,8 @@ async def read_request(scope: Scope, receive: Receive) -> Request:
     if not isinstance(parsed, dict):
         raise ValueError("expected a JSON object")
     query = parse_qs(scope["query_string"].decode("latin-1"))
-    return Request(scope["method"], scope["path"], query, parsed)
+    held = dict(scope["headers"]).get(b"if-none-match", b"").decode("latin-1")
+    return Request(scope["method"], scope["path"], query, parsed, held)
 
 
 async def gone(receive: Receive) -> None:
@@ -94,6 +104,8 @@ async def send_reply(send: Send, reply: Reply) -> None:
         (b"content-security-policy", reply.policy.encode()),
         *_SECURITY,
     ]
+    if reply.tag is not None:
+        headers.append((b"etag", reply.tag.encode()))
     await send(
         {"type": "http.response.start", "status": reply.status, "headers": headers}
     )

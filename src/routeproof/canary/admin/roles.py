@@ -1,14 +1,16 @@
 """The canary as a part of other tools: Argo Rollouts, Flagger, OpenFeature."""
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from routeproof.canary.admin.http import Reply, Request
 from routeproof.canary.deciding.state import SignalOutcome, State
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.splitting.split import assign
 from routeproof.canary.weighing.evidence import Standing, decides
-from routeproof.errors import ConfigError
 
+OFREP = "/ofrep/v1/evaluate/flags"
 GONE = ("rolling_back", "rolled_back")
 WORST_FIRST = (
     SignalOutcome.FAIL,
@@ -35,12 +37,16 @@ def overall(state: State, standings: Sequence[Standing]) -> SignalOutcome:
 
 
 def analysis(gateway: Gateway, request: Request) -> Reply:
-    """The shape Argo Rollouts' web metric reads: ``{{data.ok}}``, ``{{data.outcome}}``.
+    """The shape Argo Rollouts' web metric reads: ``jsonPath: "{$.data.ok}"``.
 
-    ``ok`` is true only for ``pass``; ``score`` is the share of required signals that
-    pass, ``null`` without any.
+    Every other status than 200 is an error to it, and no verdict. ``ok`` is true only
+    for ``pass``; ``score`` is the share of required signals that pass, ``null`` without
+    any.
     """
-    state = named(gateway, request.path.rpartition("/")[2])
+    name = request.path.rpartition("/")[2]
+    state = gateway.store.read(name)
+    if state is None:
+        return Reply({"error": f"there is no canary `{name}`"}, 404)
     standings = gateway.taster.standings()
     required = [s for s in standings if s.is_required and not s.is_advisory]
     passed = sum(s.outcome is SignalOutcome.PASS for s in required)
@@ -97,31 +103,40 @@ def flag(gateway: Gateway, request: Request) -> Reply:
     """OpenFeature remote evaluation (OFREP) of the split, for one targeting key."""
     name = request.path.rpartition("/")[2]
     if name != gateway.config.name:
-        return Reply({"key": name, "errorCode": "FLAG_NOT_FOUND"}, 404)
+        details = f"the flag of this gateway is `{gateway.config.name}`"
+        return _failed("FLAG_NOT_FOUND", details, 404, key=name)
     return _evaluated(gateway, request)
 
 
 def flags(gateway: Gateway, request: Request) -> Reply:
-    """The same for all flags, of which there is one."""
+    """The same for all flags, of which there is one.
+
+    Clients ask again and again: an unchanged answer is a 304 to those who have it.
+    """
     one = _evaluated(gateway, request)
-    if one.status != 200:
-        return one
-    return Reply({"flags": [one.body]})
+    if one.status != 200 and one.body["errorCode"] != "GENERAL":
+        return Reply({k: v for k, v in one.body.items() if k != "key"}, one.status)
+    found = Reply({"flags": [one.body]})
+    tag = f'"{hashlib.blake2b(found.encode(), digest_size=12).hexdigest()}"'
+    if tag in [each.strip() for each in request.if_none_match.split(",")]:
+        return Reply(None, 304, tag=tag)
+    return replace(found, tag=tag)
 
 
 def _evaluated(gateway: Gateway, request: Request) -> Reply:
     name = gateway.config.name
-    context = request.body.get("context")
-    key = context.get("targetingKey") if isinstance(context, dict) else None
+    context = request.body.get("context", {})
+    if not isinstance(context, dict):
+        return _failed("INVALID_CONTEXT", "`context` is no object", 400, key=name)
+    key = context.get("targetingKey")
     if not isinstance(key, str) or not key:
-        return Reply({"key": name, "errorCode": "TARGETING_KEY_MISSING"}, 400)
+        details = "the split is by caller: give `context.targetingKey`"
+        return _failed("TARGETING_KEY_MISSING", details, 400, key=name)
     sticky_by = gateway.config.spec.traffic.sticky_by
     prefix = "h:" if sticky_by.startswith("header:") else "u:"
     if sticky_by not in ("user",) and prefix != "h:":
         details = f"the split is by {sticky_by}, which a flag client does not know"
-        return Reply(
-            {"key": name, "errorCode": "GENERAL", "errorDetails": details}, 400
-        )
+        return _failed("GENERAL", details, 400, key=name)
     router = gateway.router
     arm = assign(prefix + key, salt=router.salt, weight_ppm=router.lease.weight_ppm())
     return Reply(
@@ -135,13 +150,14 @@ def _evaluated(gateway: Gateway, request: Request) -> Reply:
     )
 
 
-def named(gateway: Gateway, name: str) -> State:
-    """The state of a canary.
+def _failed(code: str, details: str, status: int, *, key: str) -> Reply:
+    return Reply({"key": key, "errorCode": code, "errorDetails": details}, status)
 
-    Raises:
-        ConfigError: There is none of that name.
-    """
-    state = gateway.store.read(name)
-    if state is None:
-        raise ConfigError(f"there is no canary `{name}`")
-    return state
+
+def unreadable(path: str, problem: str) -> Reply:
+    """The answer to a body that is none, in the shape the asked endpoint has."""
+    if not path.startswith(OFREP):
+        return Reply({"error": problem}, 400)
+    body = {"errorCode": "PARSE_ERROR", "errorDetails": problem}
+    key = path.removeprefix(OFREP).strip("/")
+    return Reply({"key": key, **body} if key else body, 400)

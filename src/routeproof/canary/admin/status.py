@@ -33,6 +33,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
         "blind": gateway.blind,
         "observed_share": gateway.meter.share(),
         "steps": [w / PPM for w in gateway.config.steps.weights_ppm],
+        "minimum_scored": gateway.config.steps.minimum_scored,
         "signals": taster.standings(),
         "stale": taster.staleness(),
         "lag_s": taster.lag_s(),

@@ -73,6 +73,9 @@ function shareChart(status){
   stroke(g,line(history_,x,p=>y(p.weight)),"var(--accent)",2.2);
   if(history_.length>1)put(box,"div",`top line ${pct(most/1.08)} · ${clock(history_[0].at_s)} to ${clock(history_[history_.length-1].at_s)}`,"soft small")}
 
+const MAY={ready:["start"],stepping:["pause","promote"],held:["pause","promote"],
+  paused:["resume","promote"],rolled_back:["retry"]};
+
 /* --- sections ---------------------------------------------------------------- */
 function showState(s){
   $("name").textContent=s.labels.canary+" against "+s.labels.baseline;
@@ -80,7 +83,14 @@ function showState(s){
   const p=$("phase");p.textContent=plain(s.state.phase);p.className="badge "+s.state.phase;
   $("reason").textContent=s.state.reason;
   $("weight").textContent=pct(s.weight);$("share").textContent=pct(s.observed_share);
-  $("took").textContent=sec(s.rollback_s);
+  $("took").textContent=sec(s.rollback_s);$("zero").textContent=sec(s.share_zero_s);
+  const can=MAY[s.state.phase]||[];
+  $("rollback").disabled=s.state.phase==="rolled_back";
+  for(const b of document.querySelectorAll("[data-command]")){
+    const name=b.dataset.command;
+    b.disabled=!can.includes(name);
+    if(name==="retry")b.hidden=b.disabled;
+    if(name==="start")b.hidden=s.state.phase==="rolled_back"}
   $("stale").textContent=[s.blind&&"no one sees, so the candidate gets nothing: "+s.blind,s.stale&&s.stale!==s.blind&&"evidence is stale: "+s.stale,s.store_error].filter(Boolean).join(" · ");
   const steps=$("steps");steps.replaceChildren();
   s.steps.forEach((w,i)=>{
