@@ -58,16 +58,15 @@ fuzz: $(READY)  ## damaged HTTP for the relay's parsers, ten minutes
 bench: $(READY) ## the load client against true times, side by side with plain clients
 	$(BIN)/python benchmarks/client.py
 
-bench-peers: $(READY) ## the same beside other load generators, each in its own environment
-	$(PYTHON) -m venv .bench-peers/plain
-	.bench-peers/plain/bin/python -m pip install --quiet aiohttp httpx
-	@for tool in aiperf guidellm inference-perf; do \
-	  python=$(PYTHON); [ $$tool = inference-perf ] && python=$(PYTHON312); \
-	  $$python -m venv .bench-peers/$$tool && \
-	    .bench-peers/$$tool/bin/python -m pip install --quiet $$tool || \
-	    { echo "$$tool does not install here and is left out"; rm -rf .bench-peers/$$tool; }; \
+bench-peers: $(READY) ## the same beside other load generators (STREAMS="256 512"), each in its own environment
+	@for tool in plain aiperf guidellm inference-perf; do \
+	  at=.bench-peers/$$tool; python=$(PYTHON); packages=$$tool; \
+	  [ -e $$at/.ready ] && continue; \
+	  case $$tool in plain) packages="aiohttp httpx";; inference-perf) python=$(PYTHON312);; esac; \
+	  $$python -m venv $$at && $$at/bin/python -m pip install --quiet $$packages && touch $$at/.ready || \
+	    { echo "$$tool does not install here and is left out"; rm -rf $$at; }; \
 	done
-	$(BIN)/python benchmarks/client.py --peers
+	$(BIN)/python benchmarks/client.py --peers --rounds 3 $(if $(STREAMS),--streams $(STREAMS) --rate 0)
 
 bench-relay: $(READY) ## the canary's relay beside Envoy, LiteLLM and a Starlette relay
 	$(PYTHON) -m venv .bench-peers

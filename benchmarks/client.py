@@ -239,10 +239,8 @@ def main():
     given = parser.parse_args()
     kinds = list(OWN)
     if given.peers:
-        tools = client_tools.tools()
-        for name in tools:
-            print(client_tools.version(name))
-        kinds += [*PEERS, *(f"~{name}" for name in tools)]
+        print("\n".join(client_tools.versions()))
+        kinds += [*PEERS, *(f"~{name}" for name in client_tools.tools())]
     if given.only:
         kinds = [k for k in kinds if k in (*OWN[1:], *given.only)]
     start_up()

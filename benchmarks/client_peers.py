@@ -139,7 +139,10 @@ def main(kind, port, streams, rounds):
         "start_s": began - START,
         "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
-    print(json.dumps(report))
+    # Under PYTHONUNBUFFERED a pipe may take a part of a long line, and print loses the
+    # rest; a writer of one's own does not.
+    with open(1, "w", closefd=False) as out:
+        json.dump(report, out)
 
 
 def _cpu_s():

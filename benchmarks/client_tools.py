@@ -39,10 +39,15 @@ def tools():
     return [name for name in TOOLS if _program(name).exists()]
 
 
-def version(name):
-    """As its package says, with the Python it needs."""
+def versions():
+    """Of every peer that is installed: as its package says, with its Python."""
+    asked = [("plain", "aiohttp"), ("plain", "httpx"), *((n, n) for n in tools())]
+    return [_version(place, name) for place, name in asked]
+
+
+def _version(place, name):
     said = subprocess.run(
-        [_program(name).parent / "python", "-c", _VERSION, name],
+        [PLACE / place / "bin" / "python", "-c", _VERSION, name],
         capture_output=True,
         text=True,
         check=True,
