@@ -8,7 +8,7 @@ from fakes.openai_server import chat_stream, chunk, head
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeproof.canary.relay.connection import Connection, payload_of_chunk
+from routeproof.canary.relay.connection import Connection
 
 TOP = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
@@ -34,17 +34,16 @@ def received(reads):
     connection.begin([b"GET / HTTP/1.1\r\n\r\n"])
     found, passed = [], []
 
-    def whole(data, start):
-        passed.append(data)
-        found.append(data[start:-2])
-
     def changed():
         if connection.chunks:
             found.append(connection.take())
 
-    connection.on_change, connection.on_chunk = changed, whole
+    connection.on_change = changed
+    tee = lambda payload, at_s: found.append(payload)  # noqa: E731
+    connection.pass_chunks(passed.append, lambda: 1.5, tee)
     for read in reads:
         connection.data_received(read)
+    assert connection.passed_bytes <= sum(map(len, passed))
     return b"".join(found), len(passed), connection
 
 
@@ -97,7 +96,7 @@ def test_one_chunk_a_read_passes_unparsed_but_for_the_first():
     ],
 )
 def test_what_is_not_plainly_one_chunk_is_parsed(odd):
-    assert payload_of_chunk(odd) == 0
+    assert received([TOP + chunk(b"first"), odd])[1] == 0
 
 
 def test_in_the_middle_of_a_chunk_nothing_is_taken_for_a_chunk():

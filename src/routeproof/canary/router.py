@@ -84,8 +84,9 @@ class CanaryRouter:
             return self._decision(chosen if weight else "baseline", request_id, None)
         arm = self._arm(found, fields, body, weight)
         copy = second = None
-        if path in TASTED_PATHS and arm != "baseline" and not STORED(fields):
-            if is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm):
+        if path in TASTED_PATHS and arm != "baseline":
+            sampled = is_sampled(request_id, salt=self.salt, share_ppm=self.sample_ppm)
+            if sampled and not STORED(fields):
                 copy = self._copy(arm, request_id, fields, request)
         if arm == "canary" and self.traffic.retry_invalid_structure:
             second = self._second(path, fields)

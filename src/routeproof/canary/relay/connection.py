@@ -40,15 +40,15 @@ class Connection(asyncio.Protocol):
     Attributes:
         on_change: Called, on the event loop, after each batch of bytes was parsed and
             when the connection is lost; reads what changed from the other fields.
-        on_chunk: Called instead with bytes that are one whole chunk, framing and all,
-            and with where its payload begins. ``None`` has every chunk parsed.
+        passed_bytes: Length of the payload that ``pass_chunks`` took by the parser.
+        passed_s: When it took the last chunk, on the loop's clock.
+        last_chunk: That chunk; empty when parsed bytes came after it.
     """
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_closed = False
         self.on_change: Callable[[], None] | None = None
-        self.on_chunk: Callable[[bytes, int], None] | None = None
         self._poll: select.poll | None = None
         self._reset()
 
@@ -67,8 +67,12 @@ class Connection(asyncio.Protocol):
         self.is_paused = False
         self.is_bodiless = False
         self.is_serving = False
-        self.on_chunk = None
         self._is_between = False
+        self._pass_on: Callable[[bytes], None] | None = None
+        self._tee: Callable[[bytes, float], None] | None = None
+        self.passed_bytes = 0
+        self.passed_s = 0.0
+        self.last_chunk = b""
 
     def begin(self, data: list[bytes], *, is_bodiless: bool = False) -> None:
         """Send the next request; ``is_bodiless`` says that it is a ``HEAD``."""
@@ -76,6 +80,30 @@ class Connection(asyncio.Protocol):
         self.is_serving, self.is_bodiless = True, is_bodiless
         assert self.transport is not None
         self.transport.writelines(data)
+
+    def pass_chunks(
+        self,
+        write: Callable[[bytes], None],
+        now: Callable[[], float],
+        tee: Callable[[bytes, float], None] | None,
+    ) -> None:
+        """Give every read that is one whole chunk to ``write``, framing and all.
+
+        Most reads of a stream are. The parser, which stands between two chunks, need
+        not see them. Taken for a chunk is only what nobody could read otherwise: the
+        size in small letters without zeros before it, no extension, at least four
+        bytes, nothing after.
+
+        Args:
+            write: Takes the chunk.
+            now: The loop's clock.
+            tee: Takes the payload of each chunk and when it came.
+        """
+        self._pass_on, self._now, self._tee = write, now, tee
+
+    def parse_all(self) -> None:
+        """No more of ``pass_chunks``."""
+        self._pass_on = self._tee = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -99,20 +127,29 @@ class Connection(asyncio.Protocol):
         Bytes that nobody asked for (after the end of an answer, or on a connection
         that waits for its next request) would be taken for the next answer: such a
         connection never serves again.
-
-        Most reads of a stream are one chunk. The parser, which stands between two
-        chunks, need not see it.
         """
-        if self._is_between and self.on_chunk is not None:
-            start = payload_of_chunk(data)
-            if start:
-                self.on_chunk(data, start)
+        if self._is_between and self._pass_on is not None:
+            start = data.find(b"\r\n", 0, 10) + 2
+            size = len(data) - start - 2
+            if (
+                start > 2
+                and size > 3
+                and data.startswith(b"%x\r\n" % size)
+                and data.endswith(b"\r\n")
+            ):
+                self.passed_s = self._now()
+                if self._tee is not None:
+                    self._tee(data[start:-2], self.passed_s)
+                self.passed_bytes += size
+                self.last_chunk = data
+                self._pass_on(data)
                 return
         if not self.is_serving or self.is_complete:
             self.can_reuse = False
             self.close()
             return
         self.has_bytes = True
+        self.last_chunk = b""
         try:
             self.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -251,23 +288,6 @@ class Connection(asyncio.Protocol):
         self._is_between = False
         if self.transport is not None:
             self.transport.abort()
-
-
-def payload_of_chunk(data: bytes) -> int:
-    r"""Where the payload of one whole chunk begins, or 0 when it is anything else.
-
-    Taken for a chunk is only what nobody could read otherwise: the size in small
-    letters without zeros before it, no extension, at least four bytes, nothing after.
-
-    Example:
-        >>> payload_of_chunk(b"5\r\nhello\r\n"), payload_of_chunk(b"05\r\nhello\r\n")
-        (3, 0)
-    """
-    start = data.find(b"\r\n", 0, 10) + 2
-    size = len(data) - start - 2
-    if start < 3 or size < 4 or not data.endswith(b"\r\n"):
-        return 0
-    return start if data.startswith(b"%x\r\n" % size) else 0
 
 
 def _give(waiter: "asyncio.Future[None]") -> None:

@@ -193,17 +193,11 @@ class Flight:
         self.sent_bytes += len(piece)
         self._tail = piece[-4:] if len(piece) > 3 else (self._tail + piece)[-4:]
         self.client.piece(piece)
-        if self._connection is not None and self.client.takes_chunks():
-            self._connection.on_chunk = self._pass_chunk
-
-    def _pass_chunk(self, framed: bytes, start: int) -> None:
-        """Pass a chunk as it came; its payload is only taken out for a sample."""
-        self._last_s = self._loop.time()
-        if self._is_copied and self.decision.sample is not None:
-            self.decision.sample.piece(framed[start:-2], self._last_s)
-        self.sent_bytes += len(framed) - start - 2
-        self._tail = framed[-6:-2]
-        self.client.chunk(framed)
+        write, connection = self.client.takes_chunks(), self._connection
+        if write is not None and connection is not None:
+            copy = self.decision.sample if self._is_copied else None
+            tee = None if copy is None else copy.piece
+            connection.pass_chunks(write, self._loop.time, tee)
 
     def _whole(self, connection: Connection) -> None:
         if self._held is not None and self._second is not None:
@@ -326,7 +320,9 @@ class Flight:
             self._work.cancel()
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.on_change = connection.on_chunk = None
+            connection.on_change = None
+            connection.parse_all()
+            self.sent_bytes += connection.passed_bytes
             self._pool.give_back(connection)
         self.client.listening = None
         self.over(self)
@@ -354,7 +350,7 @@ class Flight:
             return
         deadlines = self._pool.deadlines
         limit_s = deadlines.idle_s if connection.has_head else deadlines.first_byte_s
-        waited_s = self._loop.time() - self._last_s
+        waited_s = self._loop.time() - max(self._last_s, connection.passed_s)
         if waited_s < limit_s:
             self._watch(limit_s - waited_s)
         elif self._is_full:
@@ -381,7 +377,8 @@ class Flight:
         is_events = found.get(b"content-type", b"").startswith(b"text/event-stream")
         if not is_events or b"content-encoding" in found or b"content-length" in found:
             return
-        if self._tail and not self._tail.endswith(_EVENT_ENDS):
+        tail = connection.last_chunk[-6:-2] or self._tail
+        if tail and not tail.endswith(_EVENT_ENDS):
             return
         error = {"message": "the answer broke off", "type": "upstream_error"}
         data = msgspec.json.encode({"error": error})

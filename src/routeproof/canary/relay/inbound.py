@@ -324,14 +324,14 @@ class Inbound(asyncio.Protocol):
         elif not self._is_bodiless:
             self._write(data)
 
-    def takes_chunks(self) -> bool:
-        """Whether the body of the answer under way is sent in chunks."""
-        return self._is_chunked
+    def takes_chunks(self) -> Callable[[bytes], None] | None:
+        """Who takes pieces that are framed as chunks already, until it is gone.
 
-    def chunk(self, framed: bytes) -> None:
-        """A piece that is framed already; only where ``takes_chunks``."""
-        if not self.is_gone and self._transport is not None:
-            self._transport.write(framed)
+        ``None`` when the body of the answer under way is not sent in chunks.
+        """
+        if self._is_chunked and not self.is_gone and self._transport is not None:
+            return self._transport.write
+        return None
 
     def finish(self) -> None:
         """The answer is whole; the next request may have come already."""
