@@ -8,12 +8,14 @@ from importlib import resources
 
 import msgspec
 import pytest
-from canary_cases import a_gateway, ask, run
+from canary_cases import SHORT, a_gateway, ask, run
 from fakes.openai_server import json_reply
 
 from routeproof.canary.admin.app import page as served
 from routeproof.canary.admin.metric_families import measured
 from routeproof.canary.admin.metrics_page import metrics_page
+from routeproof.canary.config import load_canary
+from routeproof.canary.gateway import Gateway
 
 ALERTS = served("alerts.yaml")
 LINE = re.compile(r'^(routeproof_[a-z_]+)\{((?:[a-z]+="[^"\\]*",?)*)\} (-?[0-9.e+-]+)$')
@@ -54,6 +56,32 @@ def test_no_label_comes_from_a_caller(page):
     names = set(re.findall(r'([a-z]+)="', page))
     assert names <= ALLOWED
     assert "secret-user" not in page
+
+
+@pytest.mark.slow
+def test_a_failing_gate_is_on_the_page_with_the_phase_it_led_to(tmp_path):
+    """Which gate and how far it went; the reason in words is in the audit."""
+    file = tmp_path / "canary.yaml"
+    routes = {"fast": "http://127.0.0.1:1", "trusted": "http://127.0.0.1:2"}
+    file.write_text(SHORT.format(sample="5%", more="", **routes))
+    gateway = Gateway(load_canary(file))
+    gateway.command("start", actor="test")
+    for i in range(600):
+        for is_canary in (False, True):
+            bad = is_canary and i % 10 == 0
+            gateway.taster.observe("error", is_canary=is_canary, bad=bad, stratum="s")
+    while gateway.store.read("fast").phase != "rolled_back":
+        gateway.tick()
+    lines = metrics_page(measured(gateway)).splitlines()
+    failing = [line for line in lines if 'outcome="fail"' in line]
+    assert [line.rpartition(" ")[2] for line in failing] == ["1"]
+    assert 'gate="error"' in failing[0]
+    assert any('phase="rolled_back"' in line and line.endswith(" 1") for line in lines)
+    entry = gateway.store.since(0)[-2]
+    assert (entry.reason, entry.numbers["signal.error"]) == (
+        "signal error failed",
+        "fail",
+    )
 
 
 @pytest.mark.slow

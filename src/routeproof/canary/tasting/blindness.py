@@ -3,7 +3,6 @@
 from routeproof.canary.tasting.taster import Taster
 from routeproof.errors import StoredRunError
 
-
 PATIENCE_S = 1.0
 
 

@@ -52,6 +52,9 @@ PAIRING = "shadow"
 OPINIONS = frozenset({PAIRING, PREFERENCE, SHADOW_OFF_TOPIC, *ASKED})
 """Kept count of with the limits of those who are asked."""
 
+OPENED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+"""Packings of an answer that are undone on the side."""
+
 Tasted = Callable[[Sample, Copy], None]
 Paired = Callable[[TastedPair], None]
 
@@ -192,6 +195,12 @@ class Taster:
         What cannot be redacted is not kept.
         """
         now_s = self.wall()
+        packed = copy.capture.header("content-encoding") or "identity"
+        if packed.strip().lower() not in OPENED:
+            # Both arms' answers of this kind are unknown, and none of them an error.
+            self.dropped[copy.arm] += 1
+            self.ledger.note("reading", copy.arm, f"packed with `{packed[:20]}`")
+            return None
         try:
             cleaner = self.cleaner.knowing(copy.caller_key)
             clean = cleaner.record(copy.record(self.adapter, now_s))
