@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from routeproof.gates.equality import (
     TextPair,
+    divergence,
     equality_row,
     first_divergence,
     kind_of,
@@ -133,3 +134,41 @@ def test_more_often_keeps_its_error_rate():
         if more_often(a, n, b, m) <= 0.05
     )
     assert size <= 0.05
+
+
+FRANCE = ("The", {"The": -1.8095, "L": -1.9345, "La": -2.3095, "Al": -2.8095})
+"""The first token of a 135M model in bf16 asked for the capital of France."""
+
+
+def france(other):
+    theirs = (other, {other: -1.2})
+    tokens = (logprobs(FRANCE), logprobs(theirs))
+    return TextPair("The capital", f"{other}aris", *tokens, "question-00")
+
+
+def test_the_capital_of_france_is_told_by_the_baselines_own_numbers():
+    """ "L" is 0.125 nats below: real, unless the baseline parts from itself there."""
+    found = divergence(france("L"))
+    assert (found.case_id, found.before) == ("question-00", "")
+    assert (found.baseline, found.other) == ("The", "L")
+    assert (found.nats, found.is_exact) == (pytest.approx(0.125), True)
+    assert found.kind == "real"
+    assert divergence(france("L"), near_tie=0.2).kind == "near_tie"
+    unlisted = divergence(france("Paris"))
+    assert (unlisted.kind, unlisted.is_exact) == ("real", False)
+    assert unlisted.nats == pytest.approx(1.0), "at least below the last of the list"
+
+
+def test_divergences_are_shown_real_ones_first():
+    unknown = TextPair("so it is", "so it was", case_id="c")
+    row = equality_row(
+        "candidate",
+        pairs=9,
+        equal=6,
+        differing=[unknown, france("L"), france("Paris")],
+        near_tie=0.2,
+    )
+    assert [d.kind for d in row.divergences] == ["real", "unknown", "near_tie"]
+    told = row.divergences[1]
+    assert (told.before, told.baseline, told.other) == ("so it ", "is", "was")
+    assert (told.nats, told.is_exact) == (None, False)

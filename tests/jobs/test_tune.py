@@ -13,8 +13,9 @@ from qualify_cases import Answering, crates, two_routes, write_proof
 from routeproof.cli.tune import endpoints, numbers, varied
 from routeproof.errors import ConfigError
 from routeproof.jobs.demo import demo_proof
-from routeproof.jobs.tune import Grid, Point, Setting, Size, _Time, settings, tune
+from routeproof.jobs.tune import Grid, Point, Size, _Time, settings, tune
 from routeproof.jobs.tune_choice import choose, is_hopeless
+from routeproof.jobs.tune_rows import Setting
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
 from routeproof.workloads.case import Case
@@ -152,19 +153,19 @@ def test_the_pick_says_its_options_and_hopes_are_kept_apart():
 
 def test_every_load_has_the_blocks_that_an_interval_needs():
     load = Point(Setting(4), (1, 4, 16), Size()).load(LoadSpec(block_size=8))
-    assert load.latency.requests // load.block_size >= 4
-    assert load.latency.concurrency == (1,)
+    assert load.quality.concurrency == (1,) and load.latency is None
     assert load.sweep.concurrency == (4, 16)
     cases = [Case(id=f"c{i}", class_="chat", prompt=f"Say {i}") for i in range(12)]
     plan = build_plan(
         cases, WorkloadSpec(load=load), arms=("baseline", "candidate"), traces=None
     )
-    for stage in plan.stages:
-        if stage.phase in ("latency", "sweep"):
-            blocks = [b for b in stage.blocks if b.arm == "candidate"]
-            assert len(blocks) >= 4, (stage.phase, stage.level)
-    only = Point(Setting(4), (4,), Size()).load(LoadSpec())
-    assert only.latency is None and only.sweep.concurrency == (4,)
+    stages = [stage for stage in plan.stages if stage.phase in ("quality", "sweep")]
+    assert [stage.level for stage in stages] == ["c1", "c4", "c16"]
+    for stage in stages:
+        blocks = [b for b in stage.blocks if b.arm == "candidate"]
+        assert len(blocks) >= 4, (stage.phase, stage.level)
+    only = Point(Setting(4), (1,), Size()).load(LoadSpec())
+    assert only.sweep is None
 
 
 SHORT = tuple(

@@ -1,7 +1,7 @@
 """Equal texts, sampled answers and judges as tables."""
 
 from routeproof.gates.evidence import Quality
-from routeproof.gates.facts import EqualityRow, JudgeRow
+from routeproof.gates.facts import Divergence, EqualityRow, JudgeRow
 from routeproof.reports.quality_tables import compared_texts
 
 
@@ -40,3 +40,32 @@ def test_every_level_judge_and_power_is_shown():
     assert shown["Sampled answers, one distribution?"][0][-1] == "sees much"
     judges = shown["Judges and people"]
     assert [row[-1] for row in judges] == ["no: is drunk", "yes"]
+
+
+def test_where_texts_part_is_shown_with_the_baselines_own_margin():
+    parted = (
+        Divergence(
+            case_id="a", kind="real", before="It is ", baseline=" Paris",
+            other=" Lyon", nats=3.25, is_exact=True,
+        ),
+        Divergence(
+            case_id="b", kind="near_tie", before="", baseline="The", other="L",
+            nats=0.0625, is_exact=True,
+        ),
+        Divergence(
+            case_id="c", kind="real", before="x", baseline="y", other="z", nats=2.0,
+        ),
+        Divergence(case_id="d", kind="unknown", before="x", baseline="y", other="z"),
+    )  # fmt: skip
+    row = EqualityRow(pair="candidate", pairs=9, equal=5, divergences=parted)
+    control = EqualityRow(pair="control", pairs=9, equal=8, divergences=parted[:1])
+    *_, told = compared_texts(Quality(equality=(row, control)))
+    assert told.title == "Where greedy texts part, by the baseline's own numbers"
+    assert [each[-2:] for each in told.table.rows] == [
+        ("3.250", "real"),
+        ("0.062", "near tie"),
+        ("over 2.000", "real"),
+        ("unknown", "cannot be told"),
+    ]
+    assert told.table.rows[0][1:4] == ("...It is ", "' Paris'", "' Lyon'")
+    assert told.table.rows[1][1] == "the beginning"

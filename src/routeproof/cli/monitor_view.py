@@ -17,10 +17,16 @@ from routeproof.cli.report_options import colour_wanted
 from routeproof.errors import ConfigError
 from routeproof.jobs.monitor import Monitor, MonitorOptions, monitor, shown
 from routeproof.jobs.monitoring.server import exposing
-from routeproof.jobs.monitoring.ticks import Tick
+from routeproof.jobs.monitoring.ticks import Alarm, Tick
 from routeproof.jobs.probe import endpoint_at
 from routeproof.metrics.live import LIVE
-from routeproof.reports.monitor_text import alarm_lines, number, sparkline, tick_line
+from routeproof.reports.monitor_text import (
+    cause_lines,
+    number,
+    shift_line,
+    sparkline,
+    tick_line,
+)
 
 COLUMNS = 40
 """Looks that a curve of the live table goes back."""
@@ -115,16 +121,19 @@ def lines(tick: Tick) -> list[str]:
     for event in tick.events:
         # An outage stands on the line already.
         if event.kind != "outage":
-            found.append(f"  {event.kind.upper():<7}{event.words}")
-    for alarm in tick.alarms:
-        found += alarm_lines(
-            LIVE[alarm.number].words,
-            (alarm.before, alarm.after),
-            alarm.since,
-            alarm.causes,
-            alarm.cannot_tell,
-        )
+            found.append(f"  {event.kind.upper():<8} {event.words}")
+    for place, alarm in enumerate(tick.alarms):
+        levels = (alarm.before, alarm.after)
+        found.append(shift_line(LIVE[alarm.number].words, levels, alarm.since))
+        following = tick.alarms[place + 1 : place + 2]
+        # Several numbers often shift together; what is behind them is said once.
+        if not following or _behind(following[0]) != _behind(alarm):
+            found += cause_lines(alarm.causes, alarm.cannot_tell)
     return found
+
+
+def _behind(alarm: Alarm) -> tuple[object, ...]:
+    return alarm.since, alarm.causes, alarm.cannot_tell
 
 
 def _whole_window(tick: Tick) -> None:

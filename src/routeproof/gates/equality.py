@@ -7,11 +7,15 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from routeproof.gates.facts import EqualityRow
+from routeproof.gates.facts import Divergence, EqualityRow
 from routeproof.stats.equivalence import near_tie_margin
 
 NEAR_TIE_NATS = 0.1
 """Two tokens whose log probabilities differ by less are a coin toss for rounding."""
+
+MOST_SHOWN = 12
+BEFORE, AHEAD = 40, 16
+"""Characters shown before a divergence, and after it where no tokens are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +25,14 @@ class TextPair:
     Attributes:
         baseline_logprobs: JSON list per token ``[token, logprob, [[token, logprob],
             ...]]`` as records hold it, or ``None``.
+        case_id: Of the request.
     """
 
     baseline: str
     other: str
     baseline_logprobs: str | None = None
     other_logprobs: str | None = None
+    case_id: str = ""
 
 
 def equality_row(
@@ -65,6 +71,36 @@ def equality_row(
         cannot_tell=pairs - equal - told["near_tie"] - told["real"],
         divergence_share=tuple(min(1.0, share) for share in quantiles),
         near_tie_nats=near_tie,
+        divergences=_shown(differing, near_tie),
+    )
+
+
+def _shown(differing: Sequence[TextPair], near_tie: float) -> tuple[Divergence, ...]:
+    """Some divergences to read: real ones first, then those nobody can tell."""
+    order = {"real": 0, "unknown": 1, "near_tie": 2}
+    found = [divergence(pair, near_tie=near_tie) for pair in differing]
+    found.sort(key=lambda each: (order[each.kind], -(each.nats or 0.0), each.case_id))
+    return tuple(found[:MOST_SHOWN])
+
+
+def divergence(pair: TextPair, *, near_tie: float = NEAR_TIE_NATS) -> Divergence:
+    """Where two texts part, and what the baseline thought of the other way."""
+    at = first_divergence(pair.baseline, pair.other)
+    margin = margin_of(pair)
+    tokens = _parting(pair)
+    mine, theirs = (
+        (pair.baseline[at : at + AHEAD], pair.other[at : at + AHEAD])
+        if tokens is None
+        else (tokens[0].token, tokens[1].token)
+    )
+    return Divergence(
+        case_id=pair.case_id,
+        kind=kind_of(pair, near_tie=near_tie),
+        before=pair.baseline[max(0, at - BEFORE) : at],
+        baseline=mine,
+        other=theirs,
+        nats=None if margin is None else margin.nats,
+        is_exact=margin is not None and margin.is_exact,
     )
 
 
@@ -110,17 +146,23 @@ class Margin(NamedTuple):
 
 def margin_of(pair: TextPair) -> Margin | None:
     """The baseline's margin where two texts part; ``None`` when it cannot be told."""
+    tokens = _parting(pair)
+    if tokens is None:
+        return None
+    mine, theirs = tokens
+    chosen = max([mine.logprob, *mine.alternatives.values()])
+    found = mine.alternatives.get(theirs.token)
+    if found is not None:
+        return Margin(chosen - found, is_exact=True)
+    least = min(mine.alternatives.values(), default=None)
+    return None if least is None else Margin(chosen - least, is_exact=False)
+
+
+def _parting(pair: TextPair) -> "tuple[_Token, _Token] | None":
+    """The first tokens that differ; ``None`` where tokens are not known."""
     one, other = _tokens(pair.baseline_logprobs), _tokens(pair.other_logprobs)
-    for mine, theirs in zip(one, other, strict=False):
-        if mine.token == theirs.token:
-            continue
-        chosen = max([mine.logprob, *mine.alternatives.values()])
-        found = mine.alternatives.get(theirs.token)
-        if found is not None:
-            return Margin(chosen - found, is_exact=True)
-        least = min(mine.alternatives.values(), default=None)
-        return None if least is None else Margin(chosen - least, is_exact=False)
-    return None
+    both = zip(one, other, strict=False)
+    return next((each for each in both if each[0].token != each[1].token), None)
 
 
 def near_tie_of(control: Iterable[TextPair]) -> float:

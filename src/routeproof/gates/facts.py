@@ -150,6 +150,27 @@ class Flip(_Fact, frozen=True, kw_only=True):
     candidate_trace: str = ""
 
 
+class Divergence(_Fact, frozen=True, kw_only=True):
+    """Where one greedy text leaves the baseline's.
+
+    Attributes:
+        before: The last characters that both have.
+        baseline, other: The tokens after them; the next characters where no tokens
+            are known.
+        nats: How far the other token lies below the baseline's best, by the baseline's
+            own log probabilities; at least so far with ``is_exact`` false. ``None``
+            without them.
+    """
+
+    case_id: str
+    kind: Literal["near_tie", "real", "unknown"]
+    before: str
+    baseline: str
+    other: str
+    nats: float | None = None
+    is_exact: bool = False
+
+
 class EqualityRow(_Fact, frozen=True, kw_only=True):
     """How often two arms gave the same text to the same greedy request.
 
@@ -162,7 +183,8 @@ class EqualityRow(_Fact, frozen=True, kw_only=True):
     ``cases`` counts those that baseline, control and candidate all answered; of them
     ``control_only`` are those whose baseline text the control repeats in every trial
     and the candidate does not, ``candidate_only`` the reverse. ``phase`` and ``level``
-    are empty for the judged phase as a whole.
+    are empty for the judged phase as a whole. ``divergences`` are some to read, real
+    ones first.
     """
 
     pair: Literal["candidate", "control"]
@@ -178,6 +200,7 @@ class EqualityRow(_Fact, frozen=True, kw_only=True):
     control_only: int | None = None
     candidate_only: int | None = None
     near_tie_nats: float | None = None
+    divergences: tuple[Divergence, ...] = ()
 
 
 class Percentile(_Fact, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ on correct answers inside the SLO per second, for each load apart, never on acce
 
 import contextlib
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +19,15 @@ from routeproof.engines.options_file import has_options_file, with_file
 from routeproof.engines.template_options import impossible, with_options
 from routeproof.engines.templates import with_draft_tokens
 from routeproof.errors import ConfigError, EngineError
-from routeproof.gates.facts import LoadRow, RatioRow, Row
+from routeproof.gates.facts import Row
+from routeproof.jobs.gathering.gathered import gather_run
 from routeproof.jobs.gathering.search_record import SEARCH_NAME
+from routeproof.jobs.gathering.single_stream import single_stream
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Listener, Options, qualify
 from routeproof.jobs.report import load_judgement
 from routeproof.jobs.tune_choice import Chosen, choose, is_hopeless
+from routeproof.jobs.tune_rows import Setting, marked, rows_of
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import LaunchSpec, RouteSpec
@@ -34,11 +36,13 @@ from routeproof.records.files import write_atomically
 from routeproof.records.store import RunFolder
 from routeproof.reports.judgement import Judgement
 from routeproof.routes.resolve import resolve
-from routeproof.stats.ratio import FEWEST_BLOCKS
 
 SINGLE = 1
-REQUESTS = 4 * FEWEST_BLOCKS
-"""Requests of a single stream on each route."""
+MOST_WARMUP = 1
+"""The prompts are short and the engine has just been asked whether it answers."""
+BLOCK = 2
+"""Cases from one change of the route to the next: a single stream has no ramp to pay,
+and more blocks make a narrower interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,10 @@ class Size:
     """How much is sent at each point.
 
     Attributes:
-        cases: The sample of equality and quality.
-        seconds: How long each load beyond a single stream lasts on each route.
+        cases: The sample of equality and quality, and of the speed of a single
+            stream; fewer than 8 have no interval there.
+        seconds: How long each load beyond a single stream lasts on each route; less
+            than 20 have no interval.
     """
 
     cases: int = 12
@@ -81,28 +87,6 @@ class Grid:
     within_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One way to speculate: a draft length and values of further options."""
-
-    draft_tokens: int
-    options: tuple[tuple[str, str], ...] = ()
-
-    def words(self) -> str | None:
-        """The options in words, ``None`` where none is varied."""
-        return " ".join(f"{name}={value}" for name, value in self.options) or None
-
-    def name(self) -> str:
-        """Of its run folder.
-
-        Example:
-            >>> Setting(4, (("num_steps", "3"),)).name()
-            'k4-num_steps3'
-        """
-        parts = (f"{name}{re.sub('[^A-Za-z0-9.]', '_', v)}" for name, v in self.options)
-        return "-".join((f"k{self.draft_tokens}", *parts))
-
-
 class Tuned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a search found.
 
@@ -129,8 +113,8 @@ def tune(
 ) -> Tuned:
     """Run the grid and pick.
 
-    A point takes about as long as its cases and 16 requests more on both routes, one
-    after the other, and twice ``size.seconds`` for each load beyond a single stream.
+    A point takes about as long as its cases on both routes, one after the other, and
+    twice ``size.seconds`` for each load beyond a single stream.
 
     A search that was interrupted goes on when it is called again with the same folder:
     points that were judged are not run again, a point half done is resumed.
@@ -180,10 +164,13 @@ def tune(
             failed[setting.name()] = error.message
             continue
         judgements[setting.name()] = found
-        rows += rows_of(setting, found)
+        alone = None
+        if SINGLE in grid.concurrency:
+            alone = single_stream(gather_run(out / setting.name()))
+        rows += rows_of(setting, found, alone)
     chosen = choose(rows)
     tuned = Tuned(
-        rows=_marked(rows, chosen), chosen=chosen, skipped=skipped, failed=failed
+        rows=marked(rows, chosen), chosen=chosen, skipped=skipped, failed=failed
     )
     _keep(tuned, judgements, out)
     return tuned
@@ -273,19 +260,18 @@ class Point:
     size: Size
 
     def load(self, like: LoadSpec) -> LoadSpec:
-        """A single stream sends so many requests, further loads last so long.
+        """The cases in a single stream, and each further load for so long.
 
         Both in at least the four blocks that an interval needs.
         """
         further = tuple(c for c in self.concurrency if c != SINGLE)
-        single = ArrivalSpec(concurrency=(SINGLE,), requests=REQUESTS)
         sweep = ArrivalSpec(concurrency=further, duration_s=self.size.seconds)
         return LoadSpec(
             quality=ArrivalSpec(concurrency=(SINGLE,)),
-            latency=single if SINGLE in self.concurrency else None,
+            latency=None,
             sweep=sweep if further else None,
-            block_size=min(like.block_size, REQUESTS // FEWEST_BLOCKS),
-            warmup_requests=like.warmup_requests,
+            block_size=min(like.block_size, BLOCK),
+            warmup_requests=min(like.warmup_requests, MOST_WARMUP),
             request_timeout_s=like.request_timeout_s,
         )
 
@@ -356,66 +342,6 @@ def _point(path: Path, folder: Path, listener: Listener) -> Judgement:
         resume=(folder / "manifest.json").exists(),
     )
     return qualify(path, folder, options=options, listener=listener)
-
-
-def rows_of(setting: Setting, found: Judgement) -> list[Row]:
-    """The rows of one point: one for each load."""
-    further: Row = {} if setting.words() is None else {"options": setting.words()}
-    evidence = found.evidence
-    equal = next((e for e in evidence.quality.equality if e.pair == "candidate"), None)
-    correctness = found.gate("correctness").status.value
-    sizes = [m for m in evidence.stability.memory if m.name.endswith("_bytes")]
-    peak = sizes[0] if sizes else None
-    rows: list[Row] = []
-    for load in evidence.speed.loads:
-        if load.arm != "candidate" or load.phase not in ("latency", "sweep"):
-            continue
-        ratio = _ratio(evidence.speed.ratios, load)
-        interval = ratio.gain_interval if ratio else None
-        rows.append(
-            {
-                "draft_tokens": setting.draft_tokens,
-                **further,
-                "concurrency": load.asked,
-                "gain": ratio.gain if ratio else None,
-                "gain_low": interval.low if interval else None,
-                "gain_high": interval.high if interval else None,
-                "correct_goodput_per_s": load.correct_goodput_per_s,
-                "output_tokens_per_s": load.output_tokens_per_s,
-                "tokens_per_pass": evidence.acceptance.overall.get("tokens_per_pass"),
-                "acceptance_rate": evidence.acceptance.overall.get("acceptance_rate"),
-                "equal_share": equal.equal / equal.pairs
-                if equal and equal.pairs
-                else None,
-                "correctness": correctness,
-                "memory_ratio": peak.peak.ratio() if peak else None,
-            }
-        )
-    return rows
-
-
-def _ratio(ratios: Sequence[RatioRow], load: LoadRow) -> RatioRow | None:
-    return next(
-        (
-            r
-            for r in ratios
-            if r.metric == "output_token_throughput"
-            and (r.phase, r.level) == (load.phase, load.level)
-        ),
-        None,
-    )
-
-
-def _marked(rows: Sequence[Row], chosen: Sequence[Chosen]) -> tuple[Row, ...]:
-    picked = {(c.concurrency, c.draft_tokens, c.options) for c in chosen}
-    return tuple(
-        {
-            **row,
-            "chosen": (row["concurrency"], row["draft_tokens"], row.get("options"))
-            in picked,
-        }
-        for row in rows
-    )
 
 
 def _keep(tuned: Tuned, points: Iterable[str], out: Path) -> None:

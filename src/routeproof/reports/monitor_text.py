@@ -39,27 +39,21 @@ def tick_line(
     return f"{clock}  " + "  ".join(parts)
 
 
-def alarm_lines(
-    words: str,
-    levels: tuple[float, float],
-    since: str,
-    causes: Sequence[str],
-    cannot_tell: Sequence[str],
-) -> list[str]:
-    """An alarm with what changed at its time.
+def shift_line(words: str, levels: tuple[float, float], since: str) -> str:
+    """What shifted, its levels before and after, and the wall time of the shift."""
+    return f"  SHIFT  {words}: {levels[0]:.3g} -> {levels[1]:.3g} since {since}"
+
+
+def cause_lines(causes: Sequence[str], cannot_tell: Sequence[str]) -> list[str]:
+    """What changed at the time of a shift.
 
     Args:
-        words: What shifted.
-        levels: Before and after.
-        since: Wall time.
         causes: What else changed.
         cannot_tell: What the engine does not say of itself.
     """
-    lines = [f"  SHIFT  {words}: {levels[0]:.3g} -> {levels[1]:.3g} since {since}"]
-    if causes:
-        lines += [f"         at that time: {cause}" for cause in causes]
-    else:
-        lines.append("         nothing else that is watched changed at that time")
+    lines = [f"         at that time: {cause}" for cause in causes]
+    if not causes:
+        lines = ["         nothing else that is watched changed at that time"]
     if cannot_tell:
         named = ", ".join(cannot_tell)
         lines.append(f"         the engine does not tell: {named}")

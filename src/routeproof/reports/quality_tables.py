@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from routeproof.gates.evidence import Quality
-from routeproof.gates.facts import EqualityRow, JudgeRow, Row
+from routeproof.gates.facts import Divergence, EqualityRow, JudgeRow, Row
 from routeproof.reports import figures
 from routeproof.reports.tables import Titled, number_table, text_table
 
@@ -36,7 +36,46 @@ def _equality(rows: Sequence[EqualityRow]) -> list[Titled]:
         ],
         words=2,
     )
-    return [Titled("Same text for the same greedy request", table)]
+    return [Titled("Same text for the same greedy request", table), *_parted(rows)]
+
+
+KINDS = {"near_tie": "near tie", "real": "real", "unknown": "cannot be told"}
+
+
+def _parted(rows: Sequence[EqualityRow]) -> list[Titled]:
+    """Where the candidate's texts leave the baseline's in the judged phase."""
+    shown = [
+        each
+        for row in rows
+        if row.pair == "candidate" and not row.level
+        for each in row.divergences
+    ]
+    if not shown:
+        return []
+    head = ("case", "after", "baseline says", "candidate says", "nats below", "kind")
+    table = number_table(
+        head,
+        [
+            (
+                each.case_id,
+                f"...{each.before}" if each.before else "the beginning",
+                repr(each.baseline),
+                repr(each.other),
+                _below(each),
+                KINDS[each.kind],
+            )
+            for each in shown
+        ],
+        words=4,
+        last_is_words=True,
+    )
+    return [Titled("Where greedy texts part, by the baseline's own numbers", table)]
+
+
+def _below(each: Divergence) -> str:
+    if each.nats is None:
+        return figures.UNKNOWN
+    return f"{each.nats:.3f}" if each.is_exact else f"over {each.nats:.3f}"
 
 
 def _sampled(rows: Sequence[Row]) -> list[Titled]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from routeproof.gates.result import Check, GateResult, Status
-from routeproof.reports.charts import course, load, quality, speed
+from routeproof.reports.charts import course, load, quality, search, speed
 from routeproof.reports.charts.figure import Figure
 from routeproof.reports.judgement import Judgement
 from routeproof.reports.tables import Table, of_rows
@@ -65,7 +65,7 @@ def draw(judgement: Judgement) -> Drawings:
         load=tuple(load.sweep(evidence.speed.loads, evidence.speed.latencies)),
         acceptance=_there(course.by_position(tables), course.by_class(tables)),
         timeline=tuple(course.timeline(evidence.stability.timeline)),
-        tune=_there(course.tune_grid(judgement.tables.get("tune", ()))),
+        tune=search.search(judgement.tables.get("tune", ())),
     )
 
 

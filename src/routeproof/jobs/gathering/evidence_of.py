@@ -51,15 +51,7 @@ def evidence_of(run: Gathered) -> Evidence:
     requests = run.requests
     facts = facts_of(run)
     table, notes = _scored(run, agreed, facts)
-    load = Load(
-        requests=requests,
-        agreed=agreed,
-        gaps=run.gaps,
-        correct=None if table is None else correct_answers(requests, table),
-        timeout_s=run.proof.workload.load.request_timeout_s if run.proof else 120.0,
-        seed=run.proof.workload.seed if run.proof else 0,
-        is_reused=REUSE_NOTE in run.manifest.notes,
-    )
+    load = load_of(run, agreed, table)
     quality = quality_of(run, table, (agreed, facts, routes))
     return Evidence(
         agreed=agreed,
@@ -113,6 +105,24 @@ def evidence_of(run: Gathered) -> Evidence:
 def _found_out(run: Gathered) -> tuple[str, ...]:
     why = run.manifest.notes.get(RECLASSED)
     return () if why is None else (f"judged as a lossy change: {why}",)
+
+
+def load_of(run: Gathered, agreed: Agreed, table: ScoreTable | None) -> Load:
+    """The requests of a run with what is needed to judge their speed."""
+    return Load(
+        requests=run.requests,
+        agreed=agreed,
+        gaps=run.gaps,
+        correct=None if table is None else correct_answers(run.requests, table),
+        timeout_s=run.proof.workload.load.request_timeout_s if run.proof else 120.0,
+        seed=run.proof.workload.seed if run.proof else 0,
+        is_reused=REUSE_NOTE in run.manifest.notes,
+    )
+
+
+def scored_table(run: Gathered) -> ScoreTable | None:
+    """Scores of a run as a table; ``None`` without any."""
+    return _scored(run, agreed_of(run.proof), facts_of(run))[0]
 
 
 def _ends(run: Gathered) -> tuple[str, ...]:

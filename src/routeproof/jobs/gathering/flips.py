@@ -155,6 +155,7 @@ class Differing:
     phase: str = ""
     level: str = ""
     matches: "Matches | None" = None
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,7 @@ def differing(
     ``sampled`` are cases with a temperature of their own: nobody expects them equal.
     """
     digest, key = requests.number("answer_digest"), requests.number("request_key")
+    case = requests.label("case_id")
     left, right = _greedy_rows(requests, at, other, sampled)
     if not left.size:
         return None
@@ -206,6 +208,7 @@ def differing(
                 strict=True,
             )
         ),
+        cases=tuple(case.of(int(row)) or "" for row in left[shown]),
         phase=at.phase if is_level else "",
         level=at.level or "",
         matches=matches(requests, at, sampled=sampled)
@@ -253,8 +256,10 @@ def matches(
 def text_pairs(found: Differing, texts: Mapping[float, AnswerText]) -> list[TextPair]:
     """The pairs that differ, as texts with their log probabilities."""
     return [
-        TextPair(texts[a].whole, texts[b].whole, texts[a].logprobs, texts[b].logprobs)
-        for a, b in found.keys
+        TextPair(
+            texts[a].whole, texts[b].whole, texts[a].logprobs, texts[b].logprobs, case
+        )
+        for (a, b), case in zip(found.keys, found.cases, strict=True)
         if a in texts and b in texts
     ]
 

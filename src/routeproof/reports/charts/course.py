@@ -1,7 +1,6 @@
-"""Acceptance by position and class, the course of the run, the draft-length grid."""
+"""Acceptance by position and class, and the course of the run."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import altair as alt
 
@@ -203,49 +202,3 @@ def _latency_course(bins: Sequence[TimeBin], end: float) -> Figure | None:
             numeric=(False, False, True, True, True),
         ),
     )
-
-
-def tune_grid(rows: Sequence[Row]) -> Figure | None:
-    """The draft-length search as a heat map: gain by draft length and load."""
-    known = [
-        row
-        for row in rows
-        if row.get("draft_tokens") is not None and row.get("gain") is not None
-    ]
-    if not known:
-        return None
-    across = "concurrency" if any("concurrency" in row for row in known) else None
-    points: list[Row] = [{**row, "load": _load(row, across)} for row in known]
-    base = alt.Chart(rows_of(points)).encode(
-        x=alt.X("draft_tokens:O").title("drafted tokens").axis(labelAngle=0),
-        y=alt.Y("load:N").title(across).sort(None),
-        tooltip=_tooltips(known),
-    )
-    colour = (
-        alt.Color("gain:Q")
-        .scale(range=["#e8a04a", "#f3efe7", "#86b4e8"], domainMid=1, interpolate="rgb")
-        .legend(None)
-    )
-    chart = base.mark_rect(
-        cornerRadius=3, stroke="var(--surface)", strokeWidth=2
-    ).encode(color=colour) + base.mark_text(color="#111", fontSize=12).encode(
-        text=alt.Text("gain:Q").format(".2f")
-    )
-    return Figure(
-        key="tune",
-        title="Draft length search",
-        says="Gain over the baseline by draft length and load; above 1 the candidate "
-        "is faster.",
-        specification=drawn(chart, height=38 * len({row["load"] for row in points})),
-        numbers=of_rows(rows),
-    )
-
-
-def _load(row: Row, across: str | None) -> str:
-    load = "" if across is None else str(row.get(across))
-    return f"{load}, {row['options']}" if row.get("options") else load
-
-
-def _tooltips(rows: Sequence[Row]) -> list[Any]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [alt.Tooltip(f"{name}:N", title=name.replace("_", " ")) for name in names]

@@ -1,0 +1,127 @@
+"""A point of a draft-length search as rows: one for each load. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routeproof.gates.evidence import Speed
+from routeproof.gates.facts import LoadRow, RatioRow, Row
+from routeproof.jobs.gathering.single_stream import SingleStream
+from routeproof.jobs.tune_choice import Chosen
+from routeproof.reports.judgement import Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to speculate: a draft length and values of further options."""
+
+    draft_tokens: int
+    options: tuple[tuple[str, str], ...] = ()
+
+    def words(self) -> str | None:
+        """The options in words, ``None`` where none is varied."""
+        return " ".join(f"{name}={value}" for name, value in self.options) or None
+
+    def name(self) -> str:
+        """Of its run folder.
+
+        Example:
+            >>> Setting(4, (("num_steps", "3"),)).name()
+            'k4-num_steps3'
+        """
+        parts = (f"{name}{re.sub('[^A-Za-z0-9.]', '_', v)}" for name, v in self.options)
+        return "-".join((f"k{self.draft_tokens}", *parts))
+
+
+def rows_of(
+    setting: Setting, found: Judgement, alone: SingleStream | None
+) -> list[Row]:
+    """The rows of one point: one for each load.
+
+    Args:
+        setting: Of the point.
+        found: Its judgement.
+        alone: Its single stream, where that is one of the loads.
+    """
+    evidence = found.evidence
+    rows: list[Row] = []
+    if alone is not None:
+        speed, derived = alone.speed, alone.accepted
+        accepted: Row = {
+            "tokens_per_pass": derived.tokens_per_pass,
+            "acceptance_rate": derived.acceptance_rate,
+        }
+        rows += [_row(setting, found, (each, speed.ratios), accepted)
+                 for each in _loads(speed, "quality")]  # fmt: skip
+    at_load = {
+        str(row["load"]): row for row in evidence.acceptance.tables.get("by_load", ())
+    }
+    rows += [
+        _row(
+            setting,
+            found,
+            (each, evidence.speed.ratios),
+            at_load.get(f"{each.phase} {each.level}", {}),
+        )
+        for each in _loads(evidence.speed, "sweep")
+    ]
+    return rows
+
+
+def _loads(speed: Speed, phase: str) -> list[LoadRow]:
+    return [e for e in speed.loads if e.arm == "candidate" and e.phase == phase]
+
+
+def _row(
+    setting: Setting,
+    found: Judgement,
+    at: tuple[LoadRow, Sequence[RatioRow]],
+    accepted: Row,
+) -> Row:
+    further: Row = {} if setting.words() is None else {"options": setting.words()}
+    evidence = found.evidence
+    equal = next((e for e in evidence.quality.equality if e.pair == "candidate"), None)
+    sizes = [m for m in evidence.stability.memory if m.name.endswith("_bytes")]
+    load, ratios = at
+    ratio = _ratio(ratios, load)
+    interval = ratio.gain_interval if ratio else None
+    return {
+        "draft_tokens": setting.draft_tokens,
+        **further,
+        "concurrency": load.asked,
+        "gain": ratio.gain if ratio else None,
+        "gain_low": interval.low if interval else None,
+        "gain_high": interval.high if interval else None,
+        "correct_goodput_per_s": load.correct_goodput_per_s,
+        "output_tokens_per_s": load.output_tokens_per_s,
+        "tokens_per_pass": accepted.get("tokens_per_pass"),
+        "acceptance_rate": accepted.get("acceptance_rate"),
+        "equal_share": equal.equal / equal.pairs if equal and equal.pairs else None,
+        "correctness": found.gate("correctness").status.value,
+        "memory_ratio": sizes[0].peak.ratio() if sizes else None,
+    }
+
+
+def _ratio(ratios: Sequence[RatioRow], load: LoadRow) -> RatioRow | None:
+    return next(
+        (
+            r
+            for r in ratios
+            if r.metric == "output_token_throughput"
+            and (r.phase, r.level) == (load.phase, load.level)
+        ),
+        None,
+    )
+
+
+def marked(rows: Sequence[Row], chosen: Sequence[Chosen]) -> tuple[Row, ...]:
+    """The same rows, each with whether it was chosen for its load."""
+    picked = {(c.concurrency, c.draft_tokens, c.options) for c in chosen}
+    return tuple(
+        {
+            **row,
+            "chosen": (row["concurrency"], row["draft_tokens"], row.get("options"))
+            in picked,
+        }
+        for row in rows
+    )
