@@ -46,6 +46,11 @@ def _spec_type(library: Any, p: Any, value: str) -> None:
     ]
 
 
+def _pooling(library: Any, p: Any, value: str) -> None:
+    kind = f"LLAMA_POOLING_TYPE_{value}"
+    p.pooling_type = _member(library.llama_pooling_type, kind)
+
+
 def _device(_: Any, p: Any, value: str) -> None:
     if value != "none":
         _stop(f"this build has no device but the CPU; --device {value} is not there")
@@ -104,6 +109,7 @@ VALUE_FLAGS: dict[str, Setter] = {
     "--cache-type-k": _cache_type("cache_type_k"),
     "--cache-type-v": _cache_type("cache_type_v"),
     "--flash-attn": _flash_attention,
+    "--pooling": _pooling,
     "--seed": _put("sampling.seed", int),
     "--temperature": _put("sampling.temp", float),
     "--top-k": _put("sampling.top_k", int),
@@ -137,6 +143,7 @@ VALUE_FLAGS: dict[str, Setter] = {
 SWITCHES: dict[str, tuple[str, bool]] = {
     "--metrics": ("endpoint_metrics", True),
     "--props": ("endpoint_props", True),
+    "--embeddings": ("embedding", True),
     "--slots": ("endpoint_slots", True),
     "--no-slots": ("endpoint_slots", False),
     "--jinja": ("use_jinja", True),
