@@ -13,7 +13,8 @@ PLAIN = SamplingSpec(temperature=0.0)
 
 
 def case(number: int, **parameters) -> Case:
-    return Case(id=f"c{number}", class_="chat", prompt="x", parameters=parameters)
+    said = ({"role": "user", "content": "x"},)
+    return Case(id=f"c{number}", class_="chat", messages=said, parameters=parameters)
 
 
 def test_each_combination_is_tried_once_the_common_ones_first():
@@ -61,3 +62,27 @@ def test_a_combination_only_one_route_refuses_is_found():
         "params:logit_bias+min_p+temperature": "candidate: refused "
         "(not with speculation)"
     }
+
+
+def test_cases_with_a_prompt_are_tried_as_completions():
+    seen = []
+
+    def answer(body: dict) -> Page:
+        seen.append(body)
+        return Page(json.dumps({"choices": [{"text": "x"}]}))
+
+    asked = Case(id="p", class_="text", prompt="x", parameters={"logprobs": 5})
+    sets = parameter_sets([asked], PLAIN)
+    assert list(sets) == ["params:logprobs+temperature (completions)"]
+
+    async def run():
+        chat = Page(json.dumps({"choices": [{"message": {"content": "x"}}]}))
+        pages = {"/v1/chat/completions": chat, "/v1/completions": answer}
+        async with serving(pages) as served:
+            endpoint = Endpoint(f"{served.url}/v1")
+            return await probe_capabilities(endpoint, "m", features={}, more=sets)
+
+    found = asyncio.run(run())
+    assert found["params:logprobs+temperature (completions)"].state == "accepted"
+    (body,) = seen
+    assert body["logprobs"] == 5 and "messages" not in body and body["prompt"]

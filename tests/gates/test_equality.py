@@ -1,6 +1,7 @@
 """Where two greedy texts part, and whether that was a near tie."""
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from routeproof.gates.equality import (
     divergence,
     equality_row,
     first_divergence,
+    grid_step,
     kind_of,
     near_tie_of,
 )
@@ -147,16 +149,40 @@ def france(other):
 
 
 def test_the_capital_of_france_is_told_by_the_baselines_own_numbers():
-    """ "L" is 0.125 nats below: real, unless the baseline parts from itself there."""
+    """The token "L" is 0.125 nats below, one step of its bfloat16 logits."""
     found = divergence(france("L"))
     assert (found.case_id, found.before) == ("question-00", "")
     assert (found.baseline, found.other) == ("The", "L")
     assert (found.nats, found.is_exact) == (pytest.approx(0.125), True)
-    assert found.kind == "real"
-    assert divergence(france("L"), near_tie=0.2).kind == "near_tie"
+    assert (found.kind, found.step_nats) == ("near_tie", 0.125)
+    further = divergence(france("La"))
+    assert (further.kind, further.nats) == ("real", pytest.approx(0.5))
     unlisted = divergence(france("Paris"))
     assert (unlisted.kind, unlisted.is_exact) == ("real", False)
     assert unlisted.nats == pytest.approx(1.0), "at least below the last of the list"
+
+
+def test_float32_logits_have_no_grid_and_rounding_is_no_excuse_there():
+    tokens = ("The", {"The": -1.8095, "L": -1.9345, "La": -2.3117, "Al": -2.8063})
+    pair = TextPair("The", "L", logprobs(tokens), logprobs(("L", {"L": -1.2})))
+    found = divergence(pair)
+    assert (found.kind, found.step_nats) == ("real", None)
+
+
+@given(
+    st.lists(st.integers(-60, 0), min_size=3, max_size=8, unique=True), st.floats(-9, 0)
+)
+def test_the_grid_of_logits_is_found_whatever_they_are_normalised_by(steps, shift):
+    found = grid_step([0.125 * n + shift for n in steps])
+    assert found is not None and found >= 0.125 and (found / 0.125) % 1 == 0
+
+
+@given(
+    st.lists(st.floats(-12, 0), min_size=5, max_size=8, unique=True), st.integers(0, 99)
+)
+def test_random_log_probabilities_lie_on_no_grid(values, seed):
+    noise = np.random.default_rng(seed).uniform(-0.013, 0.013, len(values))
+    assert grid_step(np.array(values) + noise) in (None, 0.03125)
 
 
 def test_divergences_are_shown_real_ones_first():
@@ -166,7 +192,6 @@ def test_divergences_are_shown_real_ones_first():
         pairs=9,
         equal=6,
         differing=[unknown, france("L"), france("Paris")],
-        near_tie=0.2,
     )
     assert [d.kind for d in row.divergences] == ["real", "unknown", "near_tie"]
     told = row.divergences[1]

@@ -38,6 +38,7 @@ def engine(*, speculates: bool, shift: int = 0) -> dict:
     return {
         "/v1/models": Page(json.dumps(models)),
         "/v1/chat/completions": chat,
+        "/v1/completions": chat,
         "/tokenize": tokens,
     }
 
@@ -67,7 +68,7 @@ def checked(
 def test_fields_of_the_workload_that_one_route_refuses_are_unfair():
     found = checked(engine(speculates=True))
     assert found.fallback == ("min_p",)
-    assert list(found.unfair_cases()) == ["params:min_p+temperature"]
+    assert list(found.unfair_cases()) == ["params:min_p+temperature (completions)"]
     assert "not supported with speculation" in found.refused["min_p"]
     assert found.token_differences == ()
 
@@ -81,7 +82,7 @@ def test_features_that_the_workload_does_not_use_can_be_left_alone():
     chat = asked["/v1/chat/completions"]
     found = checked({**asked, "/v1/chat/completions": fragile}, has_features=False)
     assert (found.refused, found.fallback) == ({}, None), "unknown, not none"
-    assert "params:min_p+temperature" in found.candidate
+    assert "params:min_p+temperature (completions)" in found.candidate
 
 
 def test_two_equal_routes_have_nothing_between_them():

@@ -81,6 +81,7 @@ FALLBACK_FEATURES = (
 baseline accepts it needs a way around the candidate."""
 
 
+HELLO = "Say hello."
 DEADLINE_S = 60.0
 """For one request."""
 
@@ -310,17 +311,14 @@ async def _try(
     name: str,
     deadline_s: float,
 ) -> Capability:
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": "Say hello."}],
-        "max_tokens": 4,
-        "temperature": 0,
-        **fields,
-    }
+    asked = (
+        {} if "prompt" in fields else {"messages": [{"role": "user", "content": HELLO}]}
+    )
+    body = {"model": model, **asked, "max_tokens": 4, "temperature": 0, **fields}
     try:
         reply = await fetch(
             endpoint,
-            endpoint.api("chat/completions"),
+            endpoint.api("completions" if "prompt" in fields else "chat/completions"),
             body=body,
             deadline_s=deadline_s,
         )

@@ -12,6 +12,9 @@ import msgspec
 from routeproof.proof.workload import SamplingSpec
 from routeproof.workloads.case import Case
 
+PROMPT = "Once upon a time"
+"""What a completion is tried with."""
+
 OURS = frozenset({"max_tokens", "messages", "model", "prompt", "stream"})
 """Fields that every request has; the probe sets its own."""
 
@@ -28,7 +31,7 @@ def parameter_sets(
 
     Returns:
         ``params:<field>+<field>`` to the fields, for
-        `capabilities.probe_capabilities`.
+        `capabilities.probe_capabilities`; those of completions carry a ``prompt``.
     """
     common = {
         key: value
@@ -43,6 +46,9 @@ def parameter_sets(
             **{k: v for k, v in case.parameters.items() if k not in OURS},
         }
         name = "params:" + "+".join(sorted(_named(k, v) for k, v in fields.items()))
+        if case.prompt is not None:
+            # Completions and chat take other values for fields of the same name.
+            name, fields = f"{name} (completions)", {**fields, "prompt": PROMPT}
         examples.setdefault(name, fields)
         counted[name] = counted.get(name, 0) + 1
     ranked = sorted(counted, key=lambda name: (-counted[name], name))

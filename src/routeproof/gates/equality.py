@@ -13,6 +13,11 @@ from routeproof.stats.equivalence import near_tie_margin
 NEAR_TIE_NATS = 0.1
 """Two tokens whose log probabilities differ by less are a coin toss for rounding."""
 
+STEPS = (0.5, 0.25, 0.125, 0.0625, 0.03125)
+"""Steps of bfloat16 logits, in nats: from magnitudes of 64 and more down to 4."""
+ON_GRID = 2e-4
+"""How far a printed log probability may lie beside its grid."""
+
 MOST_SHOWN = 12
 BEFORE, AHEAD = 40, 16
 """Characters shown before a divergence, and after it where no tokens are known."""
@@ -101,6 +106,7 @@ def divergence(pair: TextPair, *, near_tie: float = NEAR_TIE_NATS) -> Divergence
         other=theirs,
         nats=None if margin is None else margin.nats,
         is_exact=margin is not None and margin.is_exact,
+        step_nats=None if margin is None else margin.step,
     )
 
 
@@ -124,24 +130,56 @@ def kind_of(
 
     At the first token that differs, the baseline's own list of likely tokens is asked
     how far the other arm's token lies below its choice. A token that is not in the
-    list lies below all of it: real, when the list's last entry does.
+    list lies below all of it: real, when the list's last entry does. Logits in bfloat16
+    lie on a grid (0.0625 nats between 8 and 16, twice that up to 32). Each of the two
+    may round to its neighbour, so a margin of two steps is a near tie as well.
     """
     found = margin_of(pair)
     if found is None:
         return "unknown"
+    is_near = found.nats < near_tie or found.is_rounding()
     if found.is_exact:
-        return "near_tie" if found.nats < near_tie else "real"
-    return "unknown" if found.nats < near_tie else "real"
+        return "near_tie" if is_near else "real"
+    return "unknown" if is_near else "real"
 
 
 class Margin(NamedTuple):
     """How far, in nats, the other token lies below the baseline's choice.
 
     ``is_exact`` is false for a token that is not listed: it lies at least so far below.
+    ``step`` is the grid that the baseline's logits lie on, where they show one.
     """
 
     nats: float
     is_exact: bool
+    step: float | None = None
+
+    def is_rounding(self) -> bool:
+        """Whether both tokens rounded to their neighbours would be level."""
+        return self.step is not None and self.nats <= 2 * self.step + ON_GRID
+
+
+def grid_step(logprobs: Iterable[float]) -> float | None:
+    """The step of the grid that log probabilities of one place lie on, in nats.
+
+    Differences of log probabilities are differences of logits. In bfloat16 these are
+    multiples of a power of two; in float32 of none that is worth a name. ``None`` with
+    fewer than three different values.
+
+    Example:
+        >>> grid_step([-1.8095, -1.9345, -2.3095, -2.8095])
+        0.125
+        >>> grid_step([-0.01, -4.6, -5.3]) is None
+        True
+    """
+    values = np.unique(np.array(list(logprobs), dtype=np.float64))
+    if values.size < 3:
+        return None
+    apart = values - values[0]
+    for step in STEPS:
+        if np.all(np.abs(apart - np.round(apart / step) * step) <= ON_GRID):
+            return step
+    return None
 
 
 def margin_of(pair: TextPair) -> Margin | None:
@@ -152,10 +190,11 @@ def margin_of(pair: TextPair) -> Margin | None:
     mine, theirs = tokens
     chosen = max([mine.logprob, *mine.alternatives.values()])
     found = mine.alternatives.get(theirs.token)
+    step = grid_step([mine.logprob, *mine.alternatives.values()])
     if found is not None:
-        return Margin(chosen - found, is_exact=True)
+        return Margin(chosen - found, is_exact=True, step=step)
     least = min(mine.alternatives.values(), default=None)
-    return None if least is None else Margin(chosen - least, is_exact=False)
+    return None if least is None else Margin(chosen - least, False, step)
 
 
 def _parting(pair: TextPair) -> "tuple[_Token, _Token] | None":

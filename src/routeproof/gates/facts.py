@@ -160,6 +160,8 @@ class Divergence(_Fact, frozen=True, kw_only=True):
         nats: How far the other token lies below the baseline's best, by the baseline's
             own log probabilities; at least so far with ``is_exact`` false. ``None``
             without them.
+        step_nats: Of the grid that these lie on, as bfloat16 logits do; ``None`` where
+            they show none.
     """
 
     case_id: str
@@ -169,13 +171,15 @@ class Divergence(_Fact, frozen=True, kw_only=True):
     other: str
     nats: float | None = None
     is_exact: bool = False
+    step_nats: float | None = None
 
 
 class EqualityRow(_Fact, frozen=True, kw_only=True):
     """How often two arms gave the same text to the same greedy request.
 
     ``near_ties`` are divergences at a token that lies within ``near_tie_nats`` of the
-    baseline's best (0.1, or as far as the control's own divergences reach); ``real``
+    baseline's best (0.1, or as far as the control's own divergences reach), or two
+    steps of the grid of its logits below; ``real``
     those where it does not; the rest
     cannot be told. ``divergence_share`` are quantiles (0.1, 0.5, 0.9) of the place of
     the first difference, as a share of the baseline text.

@@ -75,7 +75,11 @@ def _parted(rows: Sequence[EqualityRow]) -> list[Titled]:
 def _below(each: Divergence) -> str:
     if each.nats is None:
         return figures.UNKNOWN
-    return f"{each.nats:.3f}" if each.is_exact else f"over {each.nats:.3f}"
+    if not each.is_exact:
+        return f"over {each.nats:.3f}"
+    steps = each.nats / each.step_nats if each.step_nats else None
+    beside = "" if steps is None else f" ({steps:.0f} x {each.step_nats:g})"
+    return f"{each.nats:.3f}{beside}"
 
 
 def _sampled(rows: Sequence[Row]) -> list[Titled]:
