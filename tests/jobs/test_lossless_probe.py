@@ -13,7 +13,7 @@ from routeproof.gates.probed import CHECKS, probe_rows, sibling_row
 from routeproof.gates.result import Status
 from routeproof.jobs.gathering.stored_probes import stored_probes
 from routeproof.jobs.judge import judge
-from routeproof.jobs.qualifying.lossless_probe import PROMPTS, probe_routes
+from routeproof.jobs.qualifying.lossless_probe import probe_routes
 from routeproof.jobs.qualifying.stand_up import stand_up
 from routeproof.proof.proof import Proof
 from routeproof.proof.route import RouteSpec
@@ -134,4 +134,3 @@ def test_a_fault_the_probes_found_fails_the_veto_and_reclasses_the_change(tmp_pa
     assert failed == {"probe[seed]", "sampled[siblings]"}
     assert gate.status is Status.FAILED
     assert any("this change is lossy" in hint for hint in gate.hints)
-    assert len(PROMPTS) == 7

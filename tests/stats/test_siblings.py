@@ -24,11 +24,18 @@ def prompts_of(rng, repeated, prompts=4, requests=2, choices=4):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("requests, choices", [(2, 4), (4, 2)])
 @pytest.mark.parametrize("repeated, least, most", [(0.0, 0.0, 0.12), (0.5, 0.9, 1.0)])
-def test_it_keeps_its_level_and_finds_repeated_choices(repeated, least, most):
+def test_it_keeps_its_level_and_finds_repeated_choices(
+    requests, choices, repeated, least, most
+):
     rng = np.random.default_rng(4)
     rejected = [
-        siblings_test(prompts_of(rng, repeated), permutations=99, seed=s).p_value
+        siblings_test(
+            prompts_of(rng, repeated, requests=requests, choices=choices),
+            permutations=99,
+            seed=s,
+        ).p_value
         <= 0.05
         for s in range(100)
     ]

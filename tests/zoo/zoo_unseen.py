@@ -5,8 +5,4 @@ NEEDS = {
     "goes by a token's place in the vocabulary, not by its probability, so it cancels "
     "over prompts; some 1,600 answers to eight prompts with log probabilities, the "
     "counts held against the baseline's distribution place by place",
-    "whole_body_differs": "the same requests without `stream`: a live run puts small "
-    "questions both ways before it begins (`probe[*]`), a virtual one only streams",
-    "logprobs_shifted": "log probabilities of both arms for the same text, token by "
-    "token; a live run asks a few before it begins (`probe[*]`)",
 }

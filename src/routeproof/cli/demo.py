@@ -39,7 +39,7 @@ def command(
             judgement = qualify(
                 proof,
                 folder,
-                # Some 300 small questions would take a third of the demo's time.
+                # Some 400 small questions would take a third of the demo's time.
                 options=Options(keep_going=keep_going, has_probes=False),
                 listener=listener,
             )

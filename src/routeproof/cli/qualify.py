@@ -40,7 +40,7 @@ from routeproof.cli.report_options import REQUIRE
 @click.option(
     "--no-probes",
     is_flag=True,
-    help="Ask both routes only what the workload asks: no small questions (some 300), "
+    help="Ask both routes only what the workload asks: no small questions (some 400), "
     "no feature it does not use.",
 )
 @click.option(

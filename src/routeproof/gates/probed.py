@@ -228,7 +228,7 @@ def probe_rows(
     ):
         if name in left_out:
             continue
-        sides = _sides(probed, probe, kept)
+        sides = _sides(probed, probe, kept, is_strict=is_strict)
         if sides is None:
             continue
         question = Question(
@@ -249,8 +249,13 @@ def _says_something(row: QualityRow) -> bool:
     return bool(row.losses) or not is_open
 
 
-def _sides(probed: Probed, probe: str, kept: Kept) -> Sides | None:
-    """Only prompts at which the baseline keeps it: the others ask nothing."""
+def _sides(probed: Probed, probe: str, kept: Kept, *, is_strict: bool) -> Sides | None:
+    """Only prompts at which the baseline keeps it: the others ask nothing.
+
+    Where near ties can break it too, the baseline that was asked a second time stands
+    on the other side: the first one kept everything by this very choice of prompts,
+    and a route no worse than it would look worse.
+    """
     prompts = [
         prompt
         for prompt in probed.prompts(probe)
@@ -260,16 +265,24 @@ def _sides(probed: Probed, probe: str, kept: Kept) -> Sides | None:
     if all(one is None for one in candidate):
         return None
     control = [kept(probed, "control", probe, prompt) for prompt in prompts]
-    told = [one for one in control if one is not None]
-    return Sides(_pairs(candidate), _pairs(control) if told else None)
+    first: list[bool | None] = [True] * len(prompts)
+    if all(one is None for one in control):
+        return Sides(_pairs(first, candidate), None)
+    beside = first if is_strict else [one is not False for one in control]
+    return Sides(_pairs(beside, candidate), _pairs(first, control))
 
 
-def _pairs(other: Sequence[bool | None]) -> PairedScores:
-    told = [one for one in other if one is not None]
+def _pairs(one: Sequence[bool | None], other: Sequence[bool | None]) -> PairedScores:
+    """Prompts at which both are known."""
+    told = [
+        (a, b)
+        for a, b in zip(one, other, strict=True)
+        if a is not None and b is not None
+    ]
     n = len(told)
     every, at = np.ones(n, dtype=np.bool_), np.arange(n, dtype=np.int64)
-    right = np.array(told, dtype=np.float64)
-    return PairedScores(at, at, Column(np.ones(n), every), Column(right, every), at, at)
+    left, right = np.array(told, dtype=np.float64).reshape(n, 2).T
+    return PairedScores(at, at, Column(left, every), Column(right, every), at, at)
 
 
 def sibling_row(probed: Probed, *, seed: int) -> Row | None:

@@ -20,7 +20,7 @@ from routeproof.jobs.planning.questions import (
     question_plan,
 )
 from routeproof.jobs.planning.shapes import EarlyStop, ProofPlan, TolerancePrice
-from routeproof.jobs.qualifying.lossless_probe import PROBES, TOKENS
+from routeproof.jobs.qualifying.probe_requests import PROBES, TOKENS
 from routeproof.jobs.qualifying.run_options import Options, with_options
 from routeproof.jobs.qualifying.spot_check import (
     change_class_of,

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import msgspec
 
+from routeproof.jobs.qualifying.probe_requests import Hints
 from routeproof.jobs.virtual.papers import Watch, write_papers, write_samples
+from routeproof.jobs.virtual.probes import (
+    Answers,
+    probe_baseline,
+    probe_candidate,
+    write_probes,
+)
 from routeproof.jobs.virtual.simulated_answers import book_of
 from routeproof.jobs.virtual.venue import SOUND_RUN, RunFaults, Sample, Venue
 from routeproof.proof.proof import Proof
@@ -49,6 +56,8 @@ class Baseline:
     plan: Plan
     said: ReadBack
     played: Played
+    hints: Hints
+    probed: dict[str, Answers]
 
     @classmethod
     def play(
@@ -69,7 +78,8 @@ class Baseline:
                 played.samples[number] = _moved_samples(samples, -now_s)
                 played.length_s[number] = end_s - now_s
                 now_s = end_s + BETWEEN_BLOCKS_S
-        return cls(plan, venue.read_back(), played)
+        hints, probed = probe_baseline(Venue(route, book_of(cases)))
+        return cls(plan, venue.read_back(), played, hints, probed)
 
 
 def virtual_run(
@@ -95,6 +105,8 @@ def virtual_run(
     found = _route_diff(proof, baseline.said, venue.read_back())
     if faults.candidate_warm:
         _warm(venue, plan)
+    asked = probe_candidate(Venue(candidate, book_of(plan.cases)), baseline.hints)
+    write_probes(folder, baseline.hints, {**baseline.probed, "candidate": asked})
     samples: list[Sample] = []
     stages: list[StageDone] = []
     watch = Watch()
