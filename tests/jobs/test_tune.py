@@ -174,6 +174,7 @@ SHORT = tuple(
         class_="chat",
         messages=({"role": "user", "content": f"Write {i} and {i} and {i}."},),
         parameters={"max_tokens": 12},
+        scorers=("degeneration",),
     )
     for i in range(8)
 )
