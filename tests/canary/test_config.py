@@ -3,7 +3,14 @@
 import pytest
 
 from routeproof.canary.config import in_words, load_canary
+from routeproof.canary.config_checks import check_pairing
 from routeproof.errors import ConfigError
+from routeproof.jobs.canary import check, serve
+from routeproof.jobs.drill import drill
+from routeproof.proof.file import load_proof
+from routeproof.routes.inventory import take_inventory
+from routeproof.routes.lock import FILE_NAME, lock_of, write_lock
+from routeproof.routes.resolve import resolve
 
 SHORT_FORM = """\
 canary:
@@ -113,3 +120,52 @@ def test_rubbish_is_refused_and_its_place_named(tmp_path, line):
     with pytest.raises(ConfigError) as caught:
         load_canary(a_file(tmp_path, f"{LONG_FORM}  {line}\n"))
     assert "canary." in str(caught.value)
+
+
+PAIR = """\
+baseline: {endpoint: "http://127.0.0.1:1/v1", model: org/target, revision: "a1"}
+candidate:
+  like: baseline
+  endpoint: http://127.0.0.1:2/v1
+  speculation:
+    {method: eagle3, draft: {model: org/draft, revision: "b1"}, draft_tokens: 4}
+  changes: [speculation]
+canary: {candidate: fast, baseline: trusted}
+"""
+
+
+def locked(folder):
+    """A proof whose pair is locked beside it."""
+    file = a_file(folder, PAIR)
+    _, candidate = resolve(load_proof(file))
+    write_lock(folder / FILE_NAME, lock_of(take_inventory(candidate, None)))
+    return file
+
+
+def test_a_pair_that_is_not_locked_is_said_and_the_locked_one_is_not(tmp_path):
+    file = a_file(tmp_path, PAIR)
+    assert any("not locked as a pair" in line for line in check(file))
+    assert check_pairing(locked(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [{"a1": "a2"}, {"b1": "b2"}, {"a1": "a2", "b1": "b2"}],
+    ids=["target alone", "draft alone", "both"],
+)
+def test_an_unpaired_target_or_draft_does_not_start_nor_drill(tmp_path, edits):
+    file = locked(tmp_path)
+    text = PAIR
+    for old, new in edits.items():
+        text = text.replace(old, new)
+    file.write_text(text)
+    for act in (check, lambda f: serve(f, say=print), drill):
+        with pytest.raises(ConfigError, match="locked"):
+            act(file)
+    load_canary(file)  # a rollback by command reads the file all the same
+
+
+def test_another_draft_length_than_qualified_is_said(tmp_path):
+    file = locked(tmp_path)
+    file.write_text(PAIR.replace("draft_tokens: 4", "draft_tokens: 6"))
+    assert any("the pair was qualified with 4" in line for line in check(file))

@@ -3,10 +3,16 @@
 from pathlib import Path
 
 from routeproof.canary.relay.listener import Address
+from routeproof.canary.route_names import with_routes
 from routeproof.canary.splitting.features import FEATURES
 from routeproof.errors import ConfigError
 from routeproof.proof.canary import CanarySpec, sample_share
 from routeproof.proof.checks import check_endpoint
+from routeproof.proof.file import proof_of
+from routeproof.proof.yaml_text import parse, read_text
+from routeproof.routes.inventory import take_inventory
+from routeproof.routes.lock import FILE_NAME, check_lock, lock_of
+from routeproof.routes.resolve import resolve
 
 QUALITY_WORDS = ("within tolerance vs baseline",)
 PERFORMANCE_WORDS = ("slo-valid on same workload",)
@@ -88,6 +94,45 @@ def check_labels(spec: CanarySpec, path: Path) -> None:
             key="canary.split",
             hint="write one of the two",
         )
+
+
+def check_pairing(path: Path) -> list[str]:
+    """Refuse a target and a draft other than those that were locked together.
+
+    Only what the file declares is held against ``routeproof.lock`` beside it; not for
+    commands that take a candidate back.
+
+    Returns:
+        What else differs from when the pair was qualified, a sentence each.
+
+    Raises:
+        ConfigError: Target, draft or both are not the locked ones.
+    """
+    proof = proof_of(with_routes(parse(read_text(path), path), path), path)
+    _, candidate = resolve(proof)
+    now = take_inventory(candidate, None)
+    lock = path.parent / FILE_NAME
+    if lock_of(now) is None:
+        return []
+    if not lock.exists():
+        return [
+            "Target and draft of the candidate are not locked as a pair; "
+            "`routeproof qualify --lock` does it once they pass."
+        ]
+    notes = []
+    for problem in check_lock(lock, now):
+        if problem.kind == "new_pair":
+            raise ConfigError(
+                f"{problem.why}: locked {problem.locked}, now {problem.now}",
+                path=lock,
+                key=problem.field,
+                hint="qualify the new pair with `routeproof qualify --lock`",
+            )
+        notes.append(
+            f"{problem.field} is {problem.now}; the pair was qualified with "
+            f"{problem.locked}."
+        )
+    return notes
 
 
 def _check_words(spec: CanarySpec, path: Path) -> None:

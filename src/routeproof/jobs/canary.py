@@ -15,6 +15,7 @@ import uvloop
 
 from routeproof.canary.admin.app import Admin
 from routeproof.canary.config import CanaryConfig, in_words, load_canary
+from routeproof.canary.config_checks import check_pairing
 from routeproof.canary.deciding.stores import open_store
 from routeproof.canary.gateway import Gateway
 from routeproof.canary.samples.sealing import seal_from
@@ -32,7 +33,7 @@ def check(path: Path) -> list[str]:
     Raises:
         ConfigError: The file is wrong.
     """
-    return in_words(load_canary(path))
+    return [*in_words(load_canary(path)), *check_pairing(path)]
 
 
 def serve(path: Path, *, say: Callable[[str], None], engine: str = "openai") -> None:
@@ -42,6 +43,8 @@ def serve(path: Path, *, say: Callable[[str], None], engine: str = "openai") -> 
         ConfigError: The file, an address or a key is wrong.
     """
     config = load_canary(path)
+    for note in check_pairing(path):
+        say(note)
     gateway = Gateway(config, engine=engine)
     admin = Admin(gateway, key_of(config))
     settle()

@@ -18,6 +18,7 @@ import msgspec
 import uvloop
 
 from routeproof.canary.config import CanaryConfig, load_canary
+from routeproof.canary.config_checks import check_pairing
 from routeproof.canary.deciding.state import State, Steps
 from routeproof.canary.deciding.store import AuditEntry, StaleRevisionError
 from routeproof.canary.deciding.stores import open_store
@@ -62,6 +63,7 @@ def drill(path: Path, options: DrillOptions | None = None) -> tuple[Drilled, Pat
         StoredRunError: The evidence cannot be noted in the canary's audit.
     """
     config = load_canary(path)
+    check_pairing(path)
     chosen = options or DrillOptions()
     with tempfile.TemporaryDirectory(prefix="routeproof-drill-") as folder:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
