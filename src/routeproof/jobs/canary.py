@@ -1,11 +1,8 @@
 """Serving and steering a canary, as commands do it."""
 
 import asyncio
-import json
 import os
 import signal
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +11,12 @@ from typing import Any
 import uvloop
 
 from routeproof.canary.admin.app import Admin
-from routeproof.canary.config import CanaryConfig, in_words, load_canary
+from routeproof.canary.admin.ask import ask_admin
+from routeproof.canary.config import ADMIN, CanaryConfig, in_words, load_canary
 from routeproof.canary.config_checks import check_pairing
 from routeproof.canary.deciding.stores import open_store
 from routeproof.canary.gateway import Gateway
+from routeproof.canary.relay.listener import Address
 from routeproof.canary.samples.sealing import seal_from
 from routeproof.canary.samples.spool import Spool
 from routeproof.canary.serve import serving, settle
@@ -25,6 +24,7 @@ from routeproof.canary.weekly import page as weekly_page
 from routeproof.canary.weekly.indicators import DAY_S
 from routeproof.canary.weekly.indicators import weekly as weekly_of
 from routeproof.errors import ConfigError
+from routeproof.proof.yaml_text import parse, read_text
 
 
 def check(path: Path) -> list[str]:
@@ -69,7 +69,10 @@ def key_of(config: CanaryConfig) -> str | None:
     Raises:
         ConfigError: The variable is not set.
     """
-    variable = config.spec.traffic.admin_key_env
+    return _key(config.spec.traffic.admin_key_env)
+
+
+def _key(variable: str | None) -> str | None:
     if variable is None:
         return None
     key = os.environ.get(variable)
@@ -87,41 +90,47 @@ def ask(
 ) -> dict[str, Any]:
     """One request to the admin listener of a running gateway.
 
+    Of the file only the admin listener is needed: one that was spoilt while the gateway
+    runs must not stand between a person and the way back.
+
     Raises:
         ConfigError: It is not running, or it refuses; with its own words.
     """
-    config = load_canary(path)
-    key = key_of(config)
-    headers = {"Content-Type": "application/json"}
-    if key is not None:
-        headers["Authorization"] = f"Bearer {key}"
-    request = urllib.request.Request(
-        f"http://{config.admin}{what}",
-        method=method,
-        headers=headers,
-        data=json.dumps(body or {}).encode() if method == "POST" else None,
-    )
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    admin, variable, certificate = _admin_of(path)
     try:
-        with opener.open(request, timeout=10) as reply:
-            answer: dict[str, Any] = json.load(reply)
-            return answer
-    except urllib.error.HTTPError as error:
-        raise _refusal(error.read().decode("utf-8", "replace")) from None
+        return ask_admin(
+            Address.of(admin),
+            method,
+            what,
+            body=body or {},
+            key=_key(variable),
+            certificate=certificate,
+        )
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"no gateway answers at {config.admin}: {error}",
+            f"no gateway answers at {admin}: {error}",
             hint=f"start it with `routeproof canary serve {path}`",
         ) from None
 
 
-def _refusal(body: str) -> ConfigError:
-    """The gateway's no, in its own words."""
+def _admin_of(path: Path) -> tuple[str, str | None, Path | None]:
+    """Address of the admin listener, variable with its key, and its certificate."""
     try:
-        found = json.loads(body)
-        return ConfigError(f"the gateway refuses: {found['error']}", hint=found["hint"])
-    except (ValueError, LookupError, TypeError):
-        return ConfigError(f"the gateway refuses: {body[:300]}")
+        config = load_canary(path)
+    except ConfigError:
+        block = parse(read_text(path), path).values.get("canary")
+        if not isinstance(block, dict):
+            raise
+        found = block.get("traffic")
+        traffic = found if isinstance(found, dict) else {}
+        variable, shown = traffic.get("admin_key_env"), traffic.get("tls_certificate")
+        return (
+            str(block.get("admin") or ADMIN),
+            None if variable is None else str(variable),
+            None if shown is None else path.parent / str(shown),
+        )
+    shown = None if config.tls is None else config.tls.certificate
+    return config.admin, config.spec.traffic.admin_key_env, shown
 
 
 def weekly(path: Path, *, since: str | None, now_s: float) -> tuple[str, str]:
