@@ -71,6 +71,23 @@ def test_over_a_unix_socket(tmp_path):
     assert commanded(tmp_path, f"unix:{tmp_path}/admin.sock") == GONE_BACK
 
 
+def test_a_unix_socket_is_not_for_everybody_and_not_taken_from_who_has_it(tmp_path):
+    path = tmp_path / "admin.sock"
+
+    async def go():
+        async with running(tmp_path, f"unix:{path}") as (file, gateway):
+            mode = path.stat().st_mode & 0o777
+            again = Gateway(load_canary(file))
+            with pytest.raises(ConfigError, match="somebody listens"):
+                async with serving(again, Admin(again, None)):
+                    pass
+            phase = (await asyncio.to_thread(ask, file, "POST", "/v1/start"))["phase"]
+            return mode, phase, gateway.lease.weight_ppm()
+
+    mode, phase, weight = run(go())
+    assert (mode, phase) == (0o660, "stepping") and weight > 0
+
+
 def test_over_tls_by_the_certificate_of_the_file_and_no_other(tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("needs the openssl command to make a certificate")

@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import os
 import resource
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +25,9 @@ LOG_EVERY_S = 1.0
 
 SWITCH_S = 0.0005
 FILES = 65_536
+
+SOCKET_MODE = 0o660
+"""Of the admin listener's Unix socket: who may open it may command the canary."""
 
 GRACE_S = 30.0
 """How long running answers may take to end when the gateway stops."""
@@ -66,6 +71,8 @@ async def serving(
         ConfigError: An address is taken or makes no sense.
     """
     config = gateway.config
+    for address in (config.listen, config.admin):
+        _check_free(Address.of(address))
     data = Listener(
         gateway.relay, Address.of(config.listen), gateway.limits, gateway.tls_context()
     )
@@ -82,6 +89,8 @@ async def serving(
     try:
         if people is not None and task is not None:
             await _until_started(people, task)
+            if people.config.uds:
+                os.chmod(people.config.uds, SOCKET_MODE)
         await data.start()
         yield Serving(gateway, data.url, _url(people) if people else None)
     finally:
@@ -97,6 +106,26 @@ async def serving(
         for pool in gateway.router.pools.values():
             pool.close()
         await asyncio.to_thread(gateway.side.stop)
+
+
+def _check_free(address: Address) -> None:
+    """A Unix socket can be taken from a gateway that runs; a port cannot.
+
+    Raises:
+        ConfigError: Somebody answers there.
+    """
+    if address.unix is None:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+        asked.settimeout(1.0)
+        try:
+            asked.connect(address.unix)
+        except OSError:
+            return
+    raise ConfigError(
+        f"somebody listens on unix:{address.unix} already",
+        hint="stop the gateway that runs there first",
+    )
 
 
 async def _write_on(log: AccessLog) -> None:
