@@ -238,7 +238,7 @@ def peers(
     port = free_port()
     config = str(envoy_file(folder, port, up))
     envoy = [str(bin_ / "envoy"), "-c", config, "--concurrency", "1"]
-    yield "Envoy", [*envoy, "--base-id", "77"], port
+    yield "Envoy", [*envoy, "--use-dynamic-base-id"], port
     port, log = free_port(), str(folder / "starlette.log")
     plain = [str(bin_ / "python"), me, "starlette", str(port), f"http://127.0.0.1:{up}"]
     yield "Starlette + httpx", [*plain, log], port

@@ -145,6 +145,7 @@ async def _serve(reader, writer, script, server):
         seen = await _read_request(reader, len(server.seen))
         if seen is None:
             return
+        seen.number = len(server.seen)  # others may have come while this one was due
         server.seen.append(seen)
         server.in_flight += 1
         server.most_in_flight = max(server.most_in_flight, server.in_flight)

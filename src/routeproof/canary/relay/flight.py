@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from routeproof.canary.relay.alarm import Alarm
 from routeproof.canary.relay.connection import Connection, UpstreamError
 from routeproof.canary.relay.decision import Decision, SecondTry
 from routeproof.canary.relay.headers import (
@@ -60,8 +61,7 @@ class Flight:
     _work: "asyncio.Future[Connection] | asyncio.Future[bool] | None" = field(
         default=None, init=False
     )
-    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
-    _timer_s: float = field(default=0.0, init=False)
+    _alarm: Alarm = field(init=False)
     _last_s: float = field(default=0.0, init=False)
     _is_full: bool = field(default=False, init=False)
     _tail: bytes = field(default=b"", init=False)
@@ -73,6 +73,7 @@ class Flight:
     def __post_init__(self) -> None:
         self.began_s = self.clock()
         self._loop = asyncio.get_running_loop()
+        self._alarm = Alarm(self._look)
         self._second = self.decision.second
 
     # The way out.
@@ -141,7 +142,7 @@ class Flight:
         self._last_s = self._loop.time()
         if self.sent_s is None:
             self.sent_s = self.clock()
-        self._watch(min(pool.deadlines.first_byte_s, pool.deadlines.idle_s))
+        self._alarm.set(pool.deadlines.first_byte_s)
 
     # The way back.
 
@@ -167,7 +168,7 @@ class Flight:
     def _answered(self, connection: Connection) -> None:
         assert connection.status is not None
         self._last_s = self._loop.time()
-        self._watch(self._pool.deadlines.idle_s)
+        self._alarm.set(self._pool.deadlines.idle_s)
         if self.decision.sample is not None and self._is_copied:
             self.decision.sample.head(connection.status, connection.headers)
         if self._second is not None and connection.status == 200:
@@ -226,7 +227,7 @@ class Flight:
             self.client.piece(piece)
 
     def _judge(self, second: SecondTry) -> None:
-        self._stop_watch()
+        self._alarm.clear()
         body = b"".join(self._held or ())
         work = self._loop.run_in_executor(None, second.is_good, body)
         self._work = work
@@ -315,7 +316,7 @@ class Flight:
         if self.outcome:
             return
         self.outcome = outcome
-        self._stop_watch()
+        self._alarm.stop()
         if self._work is not None:
             self._work.cancel()
         connection, self._connection = self._connection, None
@@ -329,22 +330,8 @@ class Flight:
 
     # The clock.
 
-    def _watch(self, seconds: float) -> None:
-        """Look in so many seconds, or before: one timer goes through an exchange."""
-        at_s = self._loop.time() + seconds
-        if self._timer is None or self._timer_s > at_s:
-            self._stop_watch()
-            self._timer_s = at_s
-            self._timer = self._loop.call_at(at_s, self._look)
-
-    def _stop_watch(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
     def _look(self) -> None:
         """Too long without a byte? A client that takes nothing is dropped as well."""
-        self._timer = None
         connection = self._connection
         if connection is None:
             return
@@ -352,7 +339,7 @@ class Flight:
         limit_s = deadlines.idle_s if connection.has_head else deadlines.first_byte_s
         waited_s = self._loop.time() - max(self._last_s, connection.passed_s)
         if waited_s < limit_s:
-            self._watch(limit_s - waited_s)
+            self._alarm.set(limit_s - waited_s)
         elif self._is_full:
             self.client.abort()
         else:

@@ -7,16 +7,17 @@ long, bytes that are no HTTP. Requests sent ahead wait until their turn.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from http import HTTPStatus
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import httptools
-import msgspec
 
+from routeproof.canary.relay.alarm import Alarm
+from routeproof.canary.relay.answers import BODILESS, answer_head, own_answer
 from routeproof.canary.relay.connection import Headers
 from routeproof.canary.relay.request import Limits, Request, origin_form
+from routeproof.canary.relay.roles import Listening, Serves
 
-__all__ = ["Inbound", "Limits", "Listening", "Serves"]
+__all__ = ["Inbound", "Limits", "Serves"]
 
 LINGER_S = 2.0
 """How long a refused client may still send before the connection is dropped."""
@@ -24,32 +25,8 @@ LINGER_S = 2.0
 AHEAD_MAX = 4
 """With so many whole requests waiting, the connection is not read from."""
 
-_REASONS = {s.value: s.phrase.encode() for s in HTTPStatus}
-_BODILESS = (204, 304)
-
-
-class Listening(Protocol):
-    """Who is told of a client that waits for its answer."""
-
-    def client_gone(self) -> None:
-        """The client closed its connection."""
-        ...
-
-    def client_full(self) -> None:
-        """The client reads more slowly than it is written to."""
-        ...
-
-    def client_ready(self) -> None:
-        """It reads again."""
-        ...
-
-
-class Serves(Protocol):
-    """Takes whole requests."""
-
-    def begin(self, request: Request, client: "Inbound") -> None:
-        """Answer this request, now or later."""
-        ...
+LONG_BODY_BYTES = 64 * 1024
+"""Of a longer body with a length the parser sees no more than came with its head."""
 
 
 class _Waiting(NamedTuple):
@@ -78,12 +55,11 @@ class Inbound(asyncio.Protocol):
         self._refusal: tuple[int, str] | None = None
         self._is_deaf = False
         self._phase = ""
-        self._until_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_s = 0.0
+        self._alarm = Alarm(self._too_slow)
         self._is_bodiless = False
         self._is_old = False
         self._is_chunked = False
+        self._is_alone = True  # what came last holds no end of another request
         self._clear()
 
     def _clear(self) -> None:
@@ -91,6 +67,7 @@ class Inbound(asyncio.Protocol):
         self._headers: Headers = []
         self._pieces: list[bytes] = []
         self._size = 0
+        self._length = 0
         self._head_size = 0
         self._has_begun = False
         self._has_head = False
@@ -108,17 +85,37 @@ class Inbound(asyncio.Protocol):
         """Feed the parser; serve what became whole."""
         if self._is_deaf:
             return
+        if self._length:
+            data = self._rest_of_body(data)
+        self._is_alone = True
         try:
-            self.parser.feed_data(data)
+            if data:
+                self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._is_deaf = True  # we switch to nothing
         except httptools.HttpParserError:
             self._refuse(400, "that is not HTTP/1.1")
-        if self._has_begun and not self._has_head:
+        if self._has_begun and not self._has_head and self._is_alone:
             self._head_size += len(data)
             if self._head_size > self.limits.header_bytes:
                 self._refuse(431, "request head too large")
         self._go_on()
+
+    def _rest_of_body(self, data: bytes) -> bytes:
+        """Take what belongs to a long body; what follows it is another request's.
+
+        The parser is left in the middle of it, and another one goes on.
+        """
+        left = self._length - self._size
+        piece = data if len(data) <= left else data[:left]
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if len(piece) == left:
+            self.on_message_complete()
+            self.parser = httptools.HttpRequestParser(self)
+            if self._is_deaf:
+                return b""
+        return data[len(piece) :]
 
     def eof_received(self) -> bool:
         """A client that stops sending is taken as gone."""
@@ -129,8 +126,7 @@ class Inbound(asyncio.Protocol):
         self.is_gone = True
         if self.others is not None:
             self.others.discard(self)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.stop()
         self._ready.clear()
         listening, self.listening = self.listening, None
         if listening is not None:
@@ -156,6 +152,9 @@ class Inbound(asyncio.Protocol):
     def on_url(self, url: bytes) -> None:
         """The target, or a piece of it."""
         self._url += url
+        self._head_size += len(url)
+        if self._head_size > self.limits.header_bytes:
+            self._refuse(431, "request target too long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; trailers after the body are ignored."""
@@ -174,10 +173,17 @@ class Inbound(asyncio.Protocol):
         self._has_head = True
         self._head_size = 0
         for name, value in self._headers:
-            if name == b"content-length" and int(value) > self.limits.body_bytes:
-                self._refuse(413, f"body above {self.limits.body_bytes} bytes")
+            if name == b"content-length":
+                self._announced(int(value))
             elif name == b"expect" and value.lower() == b"100-continue":
                 self._encourage()
+
+    def _announced(self, length: int) -> None:
+        """The parser lets no other length and no chunks stand beside this one."""
+        if length > self.limits.body_bytes:
+            self._refuse(413, f"body above {self.limits.body_bytes} bytes")
+        elif length > LONG_BODY_BYTES:
+            self._length = length
 
     def _encourage(self) -> None:
         if not (self.is_busy or self._ready):
@@ -200,6 +206,7 @@ class Inbound(asyncio.Protocol):
         if target is None or method == "CONNECT":
             self._refuse(400, "the request names no path of this server")
             return
+        self._is_alone = False
         pieces = self._pieces
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         parser = self.parser
@@ -264,34 +271,18 @@ class Inbound(asyncio.Protocol):
             self._refusal = (status, message)
 
     def _wait_for(self, phase: str) -> None:
-        """Set the clock for what must come next; nothing when we are to act.
-
-        A timer that goes off early enough already is left running: it looks then
-        whether it is time, so that a connection needs one, whatever it is asked.
-        """
+        """Set the clock for what must come next; nothing when we are to act."""
         if phase == self._phase:
             return
         self._phase = phase
         if phase:
             limits = self.limits
-            seconds = limits.idle_s if phase == "idle" else limits.receive_s
-            self._until_s = asyncio.get_running_loop().time() + seconds
-            if self._timer is None or self._timer_s > self._until_s:
-                self._set_timer(self._until_s, self._look)
+            self._alarm.set(limits.idle_s if phase == "idle" else limits.receive_s)
+        else:
+            self._alarm.clear()
 
-    def _set_timer(self, at_s: float, act: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_s = at_s
-        self._timer = asyncio.get_running_loop().call_at(at_s, act)
-
-    def _look(self) -> None:
-        self._timer = None
-        if not self._phase:
-            return
-        if self._until_s > asyncio.get_running_loop().time():
-            self._set_timer(self._until_s, self._look)
-        elif self._phase == "body":
+    def _too_slow(self) -> None:
+        if self._phase == "body":
             seconds = f"{self.limits.receive_s:g} s"
             self._refuse(408, f"the body did not come within {seconds}")
             self._go_on()
@@ -302,20 +293,14 @@ class Inbound(asyncio.Protocol):
 
     def start(self, status: int, headers: Headers) -> None:
         """Begin an answer; without ``content-length`` its body is sent in chunks."""
-        self._is_bodiless = self._is_bodiless or status in _BODILESS
+        self._is_bodiless = self._is_bodiless or status in BODILESS
         self._is_chunked = not (
             self._is_bodiless
             or self._is_old
             or any(name == b"content-length" for name, _ in headers)
         )
-        lines = [b"HTTP/1.1 %d %b" % (status, _REASONS.get(status, b""))]
-        lines += [b"%b: %b" % header for header in headers]
-        if self._is_chunked:
-            lines.append(b"transfer-encoding: chunked")
-        if self.is_last:
-            lines.append(b"connection: close")
-        lines += (b"", b"")
-        self._write(b"\r\n".join(lines))
+        chunked, last = self._is_chunked, self.is_last
+        self._write(answer_head(status, headers, is_chunked=chunked, is_last=last))
 
     def piece(self, data: bytes) -> None:
         """A piece of the body, not empty."""
@@ -354,18 +339,11 @@ class Inbound(asyncio.Protocol):
         retry_after: int | None = None,
         is_last: bool = False,
     ) -> None:
-        """A whole answer of our own, in the shape OpenAI clients read.
+        """A whole answer of our own.
 
         ``is_last`` closes the connection: what is left of a request is not read.
         """
-        error = {"message": message, "type": "routeproof", "code": status}
-        body = msgspec.json.encode({"error": error})
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-        ]
-        if retry_after is not None:
-            headers.append((b"retry-after", b"%d" % retry_after))
+        headers, body = own_answer(status, message, retry_after)
         self.is_last = self.is_last or is_last
         self.start(status, headers)
         self.piece(body)
@@ -404,8 +382,8 @@ class Inbound(asyncio.Protocol):
             transport.close()
             return
         transport.write_eof()
-        loop = asyncio.get_running_loop()
-        self._set_timer(loop.time() + LINGER_S, transport.abort)
+        self._alarm.act = transport.abort
+        self._alarm.set(LINGER_S)
 
     def _write(self, data: bytes) -> None:
         if not self.is_gone and self._transport is not None:

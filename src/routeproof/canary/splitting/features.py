@@ -5,6 +5,10 @@ from typing import Any
 
 import msgspec
 
+from routeproof.canary.splitting.skeleton import EMPTIED, skeleton
+
+LONG_BODY_BYTES = 32 * 1024
+
 _decode = msgspec.json.Decoder().decode
 
 
@@ -104,9 +108,15 @@ def parse_body(body: bytes) -> Mapping[str, Any] | None:
 def glance(body: bytes) -> Mapping[str, Any] | None:
     """What the router reads of a request body; ``None`` when it is no JSON object.
 
-    Prompts are stepped over: a body of 250 KB takes about 0.2 ms.
+    The long strings of a long body are taken out before it is decoded. One of them may
+    be what is asked for; then all is decoded.
     """
     try:
+        short = skeleton(body) if len(body) >= LONG_BODY_BYTES else None
+        if short is not None:
+            found = _glance(short)
+            if EMPTIED not in msgspec.json.encode(found):
+                return msgspec.structs.asdict(found)
         return msgspec.structs.asdict(_glance(body))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
