@@ -115,81 +115,92 @@ def broken(*_, **__):
     raise StoredRunError("the store is gone")
 
 
+class Race:
+    """A gateway under load whose state changes; when nothing may reach the candidate.
+
+    Attributes:
+        skew: Seconds the gateway's clock is ahead.
+        closed: Spans of time in which no request may be given to the candidate.
+    """
+
+    def __init__(self, stand, skew):
+        self.stand, self.gateway, self.skew = stand, stand.gateway, skew
+        self.watched = Watched(self.gateway.router)
+        self.gateway.relay.router = self.watched
+        self.read, self.look = self.gateway.store.read, self.gateway.controller.look
+        self.gateway.controller.look = self.look_long
+        self.looking, self.closed = threading.Event(), []
+
+    def look_long(self):
+        """Long enough for an operator to come between reading and renewing."""
+        self.looking.set()
+        for _ in range(60):
+            seen = self.look()
+        return seen
+
+    async def command(self, name):
+        await asyncio.to_thread(self.gateway.command, name, actor="test")
+
+    async def given_more(self, n):
+        before = len(self.watched.given)
+        while len(self.watched.given) < before + n:
+            await asyncio.sleep(0)
+
+    async def served_more(self, n):
+        before = len(self.stand.trusted.seen)
+        while len(self.stand.trusted.seen) < before + n:
+            await asyncio.sleep(0)
+
+    async def lapse(self):
+        """The store dies, and the lease runs out."""
+        self.gateway.store.read = broken
+        await asyncio.to_thread(self.gateway.tick)
+        self.skew[0] += self.gateway.config.lease_s + 0.01
+        begun = time.monotonic()
+        await self.served_more(40)
+        self.closed.append((begun, time.monotonic()))
+        self.gateway.store.read = self.read
+
+    async def go_back(self):
+        """An operator asks for it while a tick looks."""
+        self.looking.clear()
+        ticking = asyncio.ensure_future(asyncio.to_thread(self.gateway.tick))
+        await asyncio.to_thread(self.looking.wait, 10)
+        await asyncio.gather(ticking, self.command("rollback"))
+        begun = time.monotonic()
+        await self.served_more(40)
+        self.skew[0] += 2.0
+        while self.read("fast").phase != "rolled_back":
+            await asyncio.to_thread(self.gateway.tick)
+        self.closed.append((begun, time.monotonic()))
+
+
 def test_rollbacks_and_dead_stores_race_with_requests_and_none_slips_through(tmp_path):
-    skew = [0.0]
-    served = json_reply({"id": "c", "choices": []})
+    skew, served = [0.0], json_reply({"id": "c", "choices": []})
+    clock = lambda: time.monotonic() + skew[0]  # noqa: E731
 
     async def go():
-        closed = []
         async with a_gateway(
-            tmp_path,
-            trusted=served,
-            fast=served,
-            more=MORE,
-            clock=lambda: time.monotonic() + skew[0],
+            tmp_path, trusted=served, fast=served, more=MORE, clock=clock
         ) as stand:
-            gateway = stand.gateway
-            watched = Watched(gateway.router)
-            gateway.relay.router = watched
-            stop = asyncio.Event()
+            race, stop = Race(stand, skew), asyncio.Event()
             callers = [
                 asyncio.create_task(hammer(stand.url, n, stop)) for n in range(CALLERS)
             ]
-            command = lambda *c: asyncio.to_thread(gateway.command, *c, actor="t")  # noqa: E731
-
-            async def given_more(n):
-                before = len(watched.given)
-                while len(watched.given) < before + n:
-                    await asyncio.sleep(0)
-
-            async def served_more(n):
-                before = len(stand.trusted.seen)
-                while len(stand.trusted.seen) < before + n:
-                    await asyncio.sleep(0)
-
-            async def until_back():
-                while gateway.store.read("fast").phase != "rolled_back":
-                    await asyncio.to_thread(gateway.tick)
-
-            real_read, real_look = gateway.store.read, gateway.controller.look
-
-            def look_long():
-                """Long enough for an operator to come between reading and renewing."""
-                looking.set()
-                for _ in range(60):
-                    seen = real_look()
-                return seen
-
-            looking = threading.Event()
-            gateway.controller.look = look_long
             for round_ in range(8):
-                await command("start")
-                await given_more(5)
+                await race.command("start")
+                await race.given_more(5)
                 if round_ % 2:
-                    gateway.store.read = broken
-                    await asyncio.to_thread(gateway.tick)
-                    skew[0] += gateway.config.lease_s + 0.01
-                    begun = time.monotonic()
-                    await served_more(40)
-                    closed.append((begun, time.monotonic()))
-                    gateway.store.read = real_read
-                looking.clear()
-                ticking = asyncio.ensure_future(asyncio.to_thread(gateway.tick))
-                await asyncio.to_thread(looking.wait, 10)
-                await asyncio.gather(ticking, command("rollback"))
-                begun = time.monotonic()
-                await served_more(40)
-                skew[0] += 2.0
-                await until_back()
-                closed.append((begun, time.monotonic()))
-                await command("retry")
+                    await race.lapse()
+                await race.go_back()
+                await race.command("retry")
             stop.set()
-            sent = sum(await asyncio.gather(*callers))
-            return closed, watched.given, sent, len(stand.fast.seen)
+            return race, sum(await asyncio.gather(*callers)), len(stand.fast.seen)
 
-    closed, given, sent, reached = run(go())
-    assert len(closed) == 12 and sent > 400 and 0 < reached <= len(given)
-    late = [t for t in given for begun, ended in closed if begun < t < ended]
+    race, sent, reached = run(go())
+    given = race.watched.given
+    assert len(race.closed) == 12 and sent > 400 and 0 < reached <= len(given)
+    late = [t for t in given for begun, ended in race.closed if begun < t < ended]
     assert late == []
 
 
