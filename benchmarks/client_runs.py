@@ -8,6 +8,7 @@ to first token as this client would print it.
 import asyncio
 import gc
 import json
+import os
 import resource
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from pathlib import Path
 from time import monotonic_ns
 
 START = time.perf_counter()
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `routeproof load` does
 BODY = b'{"model":"mock","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 
 

@@ -1,6 +1,7 @@
 """The short way to read a stream gives what the general way gives."""
 
 import json
+from itertools import accumulate
 
 import pytest
 from hypothesis import given, settings
@@ -81,7 +82,7 @@ alike = st.builds(
     st.sampled_from(["chat", "chat", *WRITTEN]),
     spaced=st.sampled_from([False, False, True]),
 )
-texts = st.text(min_size=1, max_size=3)
+texts = st.one_of(st.text(min_size=1, max_size=3), st.sampled_from(["\n", '"', "\\"]))
 streams = st.sampled_from(sorted(WRITTEN)).flatmap(
     lambda written: st.lists(
         texts.map(lambda t: _like_an_engine(t, "", 5, written, spaced=False)),
@@ -91,14 +92,17 @@ streams = st.sampled_from(sorted(WRITTEN)).flatmap(
 )
 """Whole streams of one kind, as they really come."""
 
+few = st.lists(payloads, max_size=3)
+
 
 @pytest.mark.slow
 @given(
     events=st.one_of(
         st.lists(st.one_of(plain, plain, alike, alike, payloads), max_size=12),
         st.builds(lambda a, b, c: a + b + c, streams, st.lists(payloads), streams),
+        st.builds(lambda a, b, c: a + b + c, few, streams, few),
     ),
-    cuts=st.lists(st.integers(1, 900), max_size=6),
+    cuts=st.one_of(st.none(), st.lists(st.integers(1, 900), max_size=6)),
     lost=st.sampled_from([0, 0, 0, 1, 2, 3, 9, 40]),
     end=st.sampled_from([None, ("cut_short", "reset")]),
 )
@@ -106,6 +110,8 @@ streams = st.sampled_from(sorted(WRITTEN)).flatmap(
 def test_both_ways_read_the_same(events, cuts, lost, end):
     body = "".join(f"data: {e}\n\n" for e in events).encode()
     body = body[: len(body) - lost]
+    if cuts is None:
+        cuts = accumulate(len(f"data: {e}\n\n".encode()) for e in events)
     edges = sorted({0, len(body), *(c for c in cuts if c < len(body))})
     reads = [
         (10 * i, body[a:b])
@@ -137,14 +143,13 @@ def test_engines_chunks_are_cut_and_not_decoded_one_by_one(written, monkeypatch)
     monkeypatch.setattr(
         parse, "_decode", lambda data: decoded.append(data) or general(data)
     )
-    events = [
-        _like_an_engine(f"w{i} ", "", 5, written, spaced=False) for i in range(64)
-    ]
+    words = [f'"w{i}"\n' if i % 9 == 8 else f"w{i} " for i in range(64)]
+    events = [_like_an_engine(word, "", 5, written, spaced=False) for word in words]
     end = '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'
     events += [end, "[DONE]"]
     reads = [(i, f"data: {e}\n\n".encode()) for i, e in enumerate(events, start=1)]
     record = record_of(captured(reads))
     assert decoded == [end.encode()]
     told = record.answer.reasoning if written == "reasoning" else record.answer.text
-    assert told == "".join(f"w{i} " for i in range(64))
+    assert told == "".join(words)
     assert len(record.stream.chunk_s) == 64

@@ -1,11 +1,14 @@
 """How many streams a run will have, told before it begins."""
 
+import resource
+
 import numpy as np
 import pytest
 from fakes.openai_server import chat_stream, json_reply, serving_in_thread
 from run_cases import a_target, a_workload, run, some_cases
 
 from routeproof.engines.adapters import adapter
+from routeproof.errors import ConfigError
 from routeproof.runs.expected import (
     FEWEST_STREAMS,
     MOST_STREAMS,
@@ -13,6 +16,7 @@ from routeproof.runs.expected import (
     most_at_once,
 )
 from routeproof.runs.plan import build_plan
+from routeproof.runs.sockets import allow_streams
 
 NOBODY = "http://127.0.0.1:9/v1"
 
@@ -50,6 +54,10 @@ def test_who_came_and_has_not_gone_is_counted(offsets_s, latency_s, most):
 def test_a_closed_level_says_it_and_nothing_is_sent():
     found = expected(a_plan(concurrency=(2, 40)))
     assert (found.streams, found.why) == (40, "the highest concurrency")
+
+
+def test_no_more_streams_are_tried_than_there_are_requests():
+    assert expected(a_plan(n=5, concurrency=(40,))).streams == 5
 
 
 def test_without_leave_to_send_a_floor_is_taken_and_said():
@@ -92,7 +100,9 @@ def test_the_number_is_bounded_and_says_so():
 
 def test_a_closed_level_that_is_higher_wins():
     with serving_in_thread(answering([])) as server:
-        found = expected(a_plan(request_rate=(1.0,), concurrency=(64,)), server.url)
+        found = expected(
+            a_plan(n=80, request_rate=(1.0,), concurrency=(64,)), server.url
+        )
     assert found.streams == 64
 
 
@@ -100,3 +110,30 @@ def test_a_refusal_tells_no_latency():
     with serving_in_thread(answering([], status=503)) as server:
         found = expected(a_plan(n=200, request_rate=(1000.0,)), server.url)
     assert "not known" in found.why
+
+
+def limits(monkeypatch, soft, hard):
+    raised = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, both: raised.append(both))
+    return raised
+
+
+def test_the_soft_limit_of_sockets_is_raised_as_far_as_needed(monkeypatch):
+    raised = limits(monkeypatch, 256, 4096)
+    allow_streams(100)
+    assert raised == []
+    allow_streams(1000)
+    assert raised == [(1064, 4096)]
+
+
+def test_more_streams_than_sockets_are_refused(monkeypatch):
+    limits(monkeypatch, 256, 4096)
+    with pytest.raises(ConfigError, match="5000 streams"):
+        allow_streams(5000)
+
+
+@pytest.mark.parametrize("soft", [1024, resource.RLIM_INFINITY])
+def test_without_a_hard_limit_there_is_none(monkeypatch, soft):
+    limits(monkeypatch, soft, resource.RLIM_INFINITY)
+    allow_streams(10**6)

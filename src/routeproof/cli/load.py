@@ -1,6 +1,7 @@
 """``routeproof load``: load one endpoint and measure it."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,8 @@ def command(url: str, **given: Any) -> None:
     The run folder gets every request and a page, report.html. Ctrl-C ends the run and
     shows what had finished.
     """
-    from routeproof.cli.run_options import fresh_run, listening
+    use_one_thread_for_algebra()
+    from routeproof.cli.listening import fresh_run, say, stages_shown
     from routeproof.jobs.load import load, prepare
 
     options = _options(given)
@@ -82,11 +84,18 @@ def command(url: str, **given: Any) -> None:
         click.echo(f"routeproof worker {path} --shard i/{n}    for i from 0 to {n - 1}")
         click.echo(f"routeproof worker {path} --collect {n}    when all have ended")
         return
-    with listening() as listener:
-        found = load(
-            url, folder, options, progress=listener.requests, say=listener.words
-        )
+    with stages_shown() as progress:
+        found = load(url, folder, options, progress=progress, say=say)
     show(found, as_json=given["as_json"])
+
+
+def use_one_thread_for_algebra() -> None:
+    """Keep numpy's helper threads from starting; to be called before numpy is imported.
+
+    They spin for a tenth of a second, on the processors of the streams. Not for
+    commands that launch engines, which would inherit it.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def show(found: "Loaded", *, as_json: bool) -> None:

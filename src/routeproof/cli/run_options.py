@@ -3,13 +3,13 @@
 import contextlib
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from routeproof.cli.progress import download_bar, request_bar
+from routeproof.cli.listening import fresh_run, say, stages_shown
+from routeproof.cli.progress import download_bar
 from routeproof.cli.report_options import colour_wanted
 from routeproof.jobs.qualify import Listener
 from routeproof.jobs.qualifying.pairing import lock_pairing, pairing_of
@@ -18,31 +18,16 @@ from routeproof.reports.judgement import Judgement, encode
 from routeproof.reports.requirement import exit_code
 from routeproof.reports.terminal import render
 from routeproof.routes.lock import FILE_NAME as LOCK_NAME
-from routeproof.runs.conduct import Progress
 from routeproof.verdict import Decision
 
-RUNS = Path("runs")
-
-
-def fresh_run(stem: str, *, runs: Path = RUNS) -> Path:
-    """A folder name that is not taken: ``runs/<stem>-<date>-<time>``."""
-    name = f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
-    taken = [runs / name, *(runs / f"{name}-{n}" for n in range(2, 100))]
-    return next(path for path in taken if not path.exists())
+__all__ = ["fresh_run", "listening", "lock_pair", "show_verdict"]
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[Listener]:
     """Bars and sentences on stderr."""
-    with request_bar() as requests, download_bar() as download:
-
-        def report(seen: Progress) -> None:
-            requests(f"{seen.phase} {seen.level}", seen.done, seen.planned or 0)
-
-        def say(text: str) -> None:
-            click.echo(text, err=True)
-
-        yield Listener(download=download, requests=report, words=say)
+    with stages_shown() as requests, download_bar() as download:
+        yield Listener(download=download, requests=requests, words=say)
 
 
 def lock_pair(judgement: Judgement, folder: Path, beside: Path | None) -> None:

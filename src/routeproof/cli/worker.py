@@ -40,11 +40,12 @@ def command(
 
         show(load.collect(folder, collect), as_json=as_json)
         return
-    from routeproof.cli.run_options import listening
+    from routeproof.cli.load import use_one_thread_for_algebra
+
+    use_one_thread_for_algebra()
+    from routeproof.cli.listening import stages_shown
     from routeproof.runs.worker import carry_out
 
-    with listening() as listener:
-        done = carry_out(
-            folder, shard, seed=seed, start_at=start_at, progress=listener.requests
-        )
+    with stages_shown() as progress:
+        done = carry_out(folder, shard, seed=seed, start_at=start_at, progress=progress)
     click.echo(f"sent {done.sent} requests, {done.failed} failed", err=True)

@@ -31,6 +31,7 @@ from routeproof.runs.request import Target
 from routeproof.runs.selftest import self_test
 from routeproof.runs.shard import dead_shards
 from routeproof.runs.sharded import conduct_sharded, stages_done
+from routeproof.runs.sockets import allow_streams
 
 if TYPE_CHECKING:
     from routeproof.jobs.loading.summary import Measured
@@ -158,6 +159,10 @@ async def _send(
     url: str, folder: RunFolder, options: LoadOptions, listeners: _Listeners
 ) -> None:
     progress, say = listeners
+    if options.on is None:
+        allow_streams(
+            -(-max(options.arrivals.concurrency, default=1) // options.shards)
+        )
     target = await target_of(url, options)
     plan = planned(url, folder, options, target)
     before = await _tested(plan, target, options, (folder, say))

@@ -25,7 +25,7 @@ def _buckets(values: NDArray[np.float64]) -> NDArray[np.int64]:
     low, high = _TABLED_US
     us = values * 1e6
     place = np.minimum(us, high - 1).astype(np.int32)
-    found = _table()[place]
+    found = _table()[place].astype(np.int64)
     odd = np.flatnonzero((place < low) | (us >= high))
     found[odd] = _computed(values[odd])
     return found
@@ -39,9 +39,13 @@ def _computed(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=1)
-def _table() -> NDArray[np.int64]:
-    middle = (np.arange(_TABLED_US[1], dtype=np.float64) + 0.5) * 1e-6
-    table = _computed(middle)
+def _table() -> NDArray[np.int16]:
+    """Bucket of each microsecond; made in slices, for it is all that should be kept."""
+    end, step = _TABLED_US[1], 1 << 16
+    table = np.empty(end, dtype=np.int16)
+    for start in range(0, end, step):
+        us = np.arange(start, min(start + step, end), dtype=np.float64)
+        table[start : start + step] = _computed((us + 0.5) * 1e-6)
     table.flags.writeable = False
     return table
 

@@ -20,9 +20,13 @@ import msgspec
 from routeproof.runs.said import Said
 
 _START = b"data: "
-_BETWEEN = b"\n\n" + _START
+_BLANK = b"\n\n"
+_BETWEEN = _BLANK + _START
 _FRAME_BYTES = len(_BETWEEN)
 _EVENTS_PER_BATCH = 256
+_MOST_READS_AT_ONCE = 4096
+"""A longer stream is read in batches, so that others get their turn."""
+
 _FEW = 4
 """Fewer events than this are not worth the short way."""
 
@@ -70,6 +74,7 @@ class _Chunk(msgspec.Struct, gc=False):
 
 _decode_batch = msgspec.json.Decoder(list[_Chunk]).decode
 _decode_one = msgspec.json.Decoder(_Chunk).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 class Text(NamedTuple):
@@ -92,6 +97,8 @@ class Template(NamedTuple):
 
 
 To = tuple[Said, Callable[[bytes, int], bool]]
+Events = tuple[Sequence[bytes], Sequence[int]]
+"""Payloads, and the socket read that completed each."""
 
 
 def read_usual(
@@ -110,13 +117,89 @@ def read_usual(
         CR, no blank line at the end); otherwise an iterator that does the work and
         pauses after each batch.
     """
+    middle = _middle(pieces)
+    if middle is None:
+        payloads = _payloads(pieces)
+        if payloads is None:
+            return None
+        return _batches(payloads, _reads_of(payloads, pieces), (said, other))
+    head, tail = pieces[: middle.first], pieces[middle.end :]
+    begun, ended = _payloads(head), _payloads(tail)
+    if begun is None or ended is None:
+        return None
+    ends_at = [read + middle.end for read in _reads_of(ended, tail)]
+    around = ((begun, _reads_of(begun, head)), (ended, ends_at))
+    return _around(pieces, middle, around, (said, other))
+
+
+def _payloads(pieces: Sequence[bytes]) -> list[bytes] | None:
+    """Data of each event; ``None`` where a line is of another kind."""
+    if not pieces:
+        return []
     body = b"".join(pieces)
-    if not body.startswith(_START) or not body.endswith(b"\n\n") or b"\r" in body:
+    if not body.startswith(_START) or not body.endswith(_BLANK) or b"\r" in body:
         return None
-    payloads = body[len(_START) : -2].split(_BETWEEN)
-    if body.count(b"\n") != 2 * len(payloads):
+    payloads = body[len(_START) : -len(_BLANK)].split(_BETWEEN)
+    return payloads if body.count(b"\n") == 2 * len(payloads) else None
+
+
+class _Middle(NamedTuple):
+    """Reads in a row that brought one chunk of text each and nothing else.
+
+    Attributes:
+        end: Of the last of them, itself not included.
+    """
+
+    first: int
+    end: int
+    texts: list[str]
+    is_visible: bool
+
+
+def _middle(pieces: Sequence[bytes]) -> _Middle | None:
+    """Nearly always a read is an event, and then none has to be looked for."""
+    if not _FEW <= len(pieces) <= _MOST_READS_AT_ONCE:
         return None
-    return _batches(payloads, _reads_of(payloads, pieces), (said, other))
+    for first in range(_FEW):
+        payloads = _payloads(pieces[first : first + 1])
+        if payloads is None or len(payloads) != 1:
+            return None
+        template = _template(payloads)
+        if template is None:
+            continue
+        before, after = _START + template.before, template.after + _BLANK
+        end = len(pieces)
+        while not (
+            pieces[end - 1].startswith(before) and pieces[end - 1].endswith(after)
+        ):
+            end -= 1
+        framed = Template(before, after, template.is_visible)
+        texts = _all_texts(pieces[first:end], framed)
+        if texts is not None:
+            return _Middle(first, end, texts, template.is_visible)
+        return None
+    return None
+
+
+def _around(
+    pieces: Sequence[bytes],
+    middle: _Middle,
+    around: tuple[Events, Events],
+    to: To,
+) -> Iterator[None]:
+    """What came before, the middle, what came after."""
+    said, other = to
+    first, end, texts, is_visible = middle
+    begun, ended = around
+    if _add_mixed(*begun, None, to):
+        return
+    if said.broken is None:
+        said.add_texts(texts, range(first, end), is_visible=is_visible)
+    else:
+        for read in range(first, end):
+            other(pieces[read][len(_START) : -len(_BLANK)], read)
+    yield
+    _add_mixed(*ended, None, to)
 
 
 def _reads_of(payloads: Sequence[bytes], pieces: Sequence[bytes]) -> list[int]:
@@ -251,8 +334,7 @@ def _proved(before: bytes, text: bytes, after: bytes) -> Template | None:
 def _all_texts(payloads: Sequence[bytes], template: Template) -> list[str] | None:
     """Texts of events that all differ from the template in their text alone.
 
-    ``None`` when it is not so: a text that hides another chunk, or an escape, has a
-    quote or a backslash in it.
+    ``None`` when it is not so: a text that hides another chunk has a quote in it.
     """
     before, after, _ = template
     if (
@@ -262,14 +344,16 @@ def _all_texts(payloads: Sequence[bytes], template: Template) -> list[str] | Non
         or not all(map(bytes.endswith, payloads, repeat(after)))
     ):
         return None
-    text = itemgetter(slice(len(before), -len(after)))
-    joined = b"\n".join(map(text, payloads))
-    if _NOT_PLAIN.search(joined):
-        return None
+    cut = list(map(itemgetter(slice(len(before), -len(after))), payloads))
+    joined = b"\n".join(cut)
     try:
-        return joined.decode().split("\n")
-    except UnicodeDecodeError:
+        if _NOT_PLAIN.search(joined):
+            # Between the quotes of the template stands one JSON string, or an error.
+            return [_decode_text(b'"%b"' % text) for text in cut]
+        texts = joined.decode().split("\n")
+    except (UnicodeDecodeError, msgspec.DecodeError):
         return None
+    return texts if len(texts) == len(payloads) else None
 
 
 def _each_text(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from routeproof.runs.blocks import Plan
+from routeproof.runs.blocks import Block, Plan
 from routeproof.runs.client import Client, Limits
 from routeproof.runs.request import Target, body_of, head_of, path_of, request_of
 
@@ -51,7 +51,7 @@ async def expected_streams(
         may_send: Whether a few requests may go before the run.
     """
     blocks = [block for stage in plan.stages for block in stage.blocks]
-    closed = max((b.concurrency or 0 for b in blocks), default=0)
+    closed = max(map(_slots, blocks), default=0)
     arrivals = [b.offsets_s for b in blocks if b.offsets_s is not None]
     if not arrivals:
         return Expected(max(closed, 1), "the highest concurrency")
@@ -61,6 +61,12 @@ async def expected_streams(
     else:
         found = _of_arrivals(arrivals, latency_s)
     return found if found.streams >= closed else Expected(closed, "the highest level")
+
+
+def _slots(block: Block) -> int:
+    """Streams of a closed block: no more than it has requests."""
+    slots = block.concurrency or 0
+    return slots if block.count is None else min(slots, block.count)
 
 
 def _of_arrivals(arrivals: list[NDArray[np.float64]], latency_s: float) -> Expected:

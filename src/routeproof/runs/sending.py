@@ -162,7 +162,11 @@ async def _closed(sender: Sender, requests: Iterator[Planned]) -> None:
                 return
 
     streams = block.concurrency or 1
-    starts = [0.0] * streams if block.starts_s is None else block.starts_s.tolist()
+    if block.count is not None:
+        streams = min(streams, block.count)
+    starts = [0.0] * streams
+    if block.starts_s is not None:
+        starts = block.starts_s[:streams].tolist()
     tasks = [asyncio.ensure_future(slot(start)) for start in starts]
     try:
         await asyncio.gather(*tasks)
