@@ -129,7 +129,7 @@ def read_usual(
         return None
     ends_at = [read + middle.end for read in _reads_of(ended, tail)]
     around = ((begun, _reads_of(begun, head)), (ended, ends_at))
-    return _around(pieces, middle, around, (said, other))
+    return _around(middle, around, (said, other))
 
 
 def _payloads(pieces: Sequence[bytes]) -> list[bytes] | None:
@@ -144,14 +144,18 @@ def _payloads(pieces: Sequence[bytes]) -> list[bytes] | None:
 
 
 class _Middle(NamedTuple):
-    """Reads in a row that brought one chunk of text each and nothing else.
+    """Reads in a row that brought chunks of text and nothing else.
 
     Attributes:
         end: Of the last of them, itself not included.
+        events: Each with what frames it.
+        reads: Socket read of each event.
     """
 
     first: int
     end: int
+    events: Sequence[bytes]
+    reads: Sequence[int]
     texts: list[str]
     is_visible: bool
 
@@ -165,39 +169,56 @@ def _middle(pieces: Sequence[bytes]) -> _Middle | None:
         if payloads is None or len(payloads) != 1:
             return None
         template = _template(payloads)
-        if template is None:
-            continue
-        before, after = _START + template.before, template.after + _BLANK
-        end = len(pieces)
-        while not (
-            pieces[end - 1].startswith(before) and pieces[end - 1].endswith(after)
-        ):
-            end -= 1
-        framed = Template(before, after, template.is_visible)
-        texts = _all_texts(pieces[first:end], framed)
-        if texts is not None:
-            return _Middle(first, end, texts, template.is_visible)
-        return None
+        if template is not None:
+            return _middle_of(pieces, first, template)
     return None
 
 
-def _around(
-    pieces: Sequence[bytes],
-    middle: _Middle,
-    around: tuple[Events, Events],
-    to: To,
-) -> Iterator[None]:
+def _middle_of(
+    pieces: Sequence[bytes], first: int, template: Template
+) -> _Middle | None:
+    before, after = _START + template.before, template.after + _BLANK
+    end = len(pieces)
+    while not (pieces[end - 1].startswith(before) and pieces[end - 1].endswith(after)):
+        end -= 1
+    framed = Template(before, after, template.is_visible)
+    events, reads = _events_of(pieces[first:end], first, len(before) + len(after))
+    texts = _all_texts(events, framed)
+    if texts is None:
+        return None
+    return _Middle(first, end, events, reads, texts, template.is_visible)
+
+
+def _events_of(
+    pieces: Sequence[bytes], first: int, frame_bytes: int
+) -> tuple[Sequence[bytes], Sequence[int]]:
+    """Events, each with its frame, of reads that may have brought several at once."""
+    if max(map(len, pieces)) < 2 * frame_bytes:
+        return pieces, range(first, first + len(pieces))
+    events: list[bytes] = []
+    reads: list[int] = []
+    for read, piece in enumerate(pieces, start=first):
+        several = len(piece) >= 2 * frame_bytes and _payloads((piece,)) or ()
+        if len(several) < 2:
+            events.append(piece)
+            reads.append(read)
+            continue
+        events += [b"%b%b%b" % (_START, one, _BLANK) for one in several]
+        reads += [read] * len(several)
+    return events, reads
+
+
+def _around(middle: _Middle, around: tuple[Events, Events], to: To) -> Iterator[None]:
     """What came before, the middle, what came after."""
     said, other = to
-    first, end, texts, is_visible = middle
     begun, ended = around
     if _add_mixed(*begun, None, to):
         return
     if said.broken is None:
-        said.add_texts(texts, range(first, end), is_visible=is_visible)
+        said.add_texts(middle.texts, middle.reads, is_visible=middle.is_visible)
     else:
-        for read in range(first, end):
-            other(pieces[read][len(_START) : -len(_BLANK)], read)
+        for event, read in zip(middle.events, middle.reads, strict=True):
+            other(event[len(_START) : -len(_BLANK)], read)
     yield
     _add_mixed(*ended, None, to)
 
