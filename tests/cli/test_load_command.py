@@ -143,3 +143,23 @@ def test_ctrl_c_shows_what_had_finished(tmp_path):
     assert 20 < json.loads(out)["requests"] <= 40
     assert b"interrupted" in err
     assert b"Traceback" not in err
+
+
+def modules_after(statement):
+    """What a fresh process has imported by then."""
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_nothing_that_is_for_afterwards_is_imported_before_the_first_request():
+    loaded = modules_after("import routeproof.cli.listening, routeproof.jobs.load")
+    assert "routeproof.runs.client" in loaded
+    assert not loaded & {"scipy", "altair", "jinja2", "routeproof.jobs.qualify"}
+
+
+def test_numpy_is_not_imported_before_its_threads_can_be_forbidden():
+    assert "numpy" not in modules_after("import routeproof.cli.load")
+    assert "numpy" not in modules_after("import routeproof.cli.worker")
