@@ -14,7 +14,7 @@ from routeproof.cli.tune import endpoints, numbers, varied
 from routeproof.errors import ConfigError
 from routeproof.jobs.demo import demo_proof
 from routeproof.jobs.tune import Grid, Point, Size, _Time, settings, tune
-from routeproof.jobs.tune_choice import choose, is_hopeless
+from routeproof.jobs.tune_choice import choose, coarse_first, is_hopeless
 from routeproof.jobs.tune_rows import Setting
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
@@ -69,19 +69,42 @@ def test_each_load_has_its_own_pick():
     ]
 
 
-def test_two_lengths_surely_worse_in_a_row_end_the_search():
-    rows = [a_row(1, 1.5), a_row(2, 1.2), a_row(3, 1.1)]
-    assert is_hopeless(rows)
-    assert is_hopeless(rows[:2]) is None
+def test_what_lies_beyond_two_surely_worse_lengths_is_given_up():
+    rows = [a_row(1, 1.5), a_row(4, 1.2), a_row(8, 1.1)]
+    said = "4 and 8 drafts are surely worse than the best, and 6 lie beyond"
+    assert is_hopeless(rows, 6) == said
+    assert is_hopeless(rows, 9) and is_hopeless(rows, 5)
+    assert is_hopeless(rows, 3) is None and is_hopeless(rows, 2) is None
+    assert is_hopeless(rows[:2], 6) is None
+
+
+def test_shorter_lengths_are_given_up_alike():
+    rows = [a_row(1, 1.0), a_row(4, 1.1), a_row(8, 1.6)]
+    assert is_hopeless(rows, 2) and is_hopeless(rows, 3)
+    assert is_hopeless(rows, 6) is None
+
+
+def test_a_length_is_tried_as_long_as_one_load_may_like_it():
+    rows = [a_row(1, 1.5), a_row(4, 1.2), a_row(8, 1.1)]
+    at_four = [a_row(k, 1.2, concurrency=4.0) for k in (1, 4, 8)]
+    assert is_hopeless(rows + at_four, 6) is None
 
 
 def test_one_dip_does_not_end_the_search():
-    assert is_hopeless([a_row(1, 1.5), a_row(2, 1.1), a_row(3, 1.48)]) is None
+    assert is_hopeless([a_row(1, 1.5), a_row(2, 1.1), a_row(3, 1.48)], 4) is None
 
 
 def test_unknown_gains_never_end_the_search():
     rows = [a_row(1, 1.5), a_row(2, None), a_row(3, None)]
-    assert is_hopeless(rows) is None
+    assert is_hopeless(rows, 4) is None and is_hopeless([], 4) is None
+
+
+@given(st.lists(st.integers(1, 40), unique=True, max_size=12))
+def test_the_ends_come_first_and_nothing_is_lost(lengths):
+    order = coarse_first(sorted(lengths))
+    assert sorted(order) == sorted(lengths)
+    if len(lengths) > 2:
+        assert set(order[:2]) == {min(lengths), max(lengths)}
 
 
 @given(
@@ -147,8 +170,8 @@ def test_the_pick_says_its_options_and_hopes_are_kept_apart():
     (pick,) = choose(rows)
     assert (pick.draft_tokens, pick.options) == (2, "n=3")
     falling = [a_row(k, g, options="n=2") for k, g in ((1, 1.5), (2, 1.2), (3, 1.1))]
-    assert is_hopeless(falling, "n=2")
-    assert is_hopeless(falling, "n=3") is None and is_hopeless(falling) is None
+    assert is_hopeless(falling, 4, "n=2")
+    assert is_hopeless(falling, 4, "n=3") is None and is_hopeless(falling, 4) is None
 
 
 def test_every_load_has_the_blocks_that_an_interval_needs():

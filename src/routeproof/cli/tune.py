@@ -71,7 +71,9 @@ def command(proof: Path, out: Path | None, as_json: bool, **given: Any) -> None:
     for row in found.rows:
         limits = f"[{_text(row['gain_low'])}, {_text(row['gain_high'])}]"
         gain = f"{_text(row['gain'])}x {limits}"
-        mark = "  <- chosen" if row.get("chosen") else ""
+        is_idle = row["acceptance_rate"] is None and row["tokens_per_pass"] == 1.0
+        mark = "  never drafts" if is_idle else ""
+        mark += "  <- chosen" if row.get("chosen") else ""
         click.echo(
             f"{row['draft_tokens']:>6}  {row['concurrency']:>4}    {gain:<20} "
             f"{_text(row['tokens_per_pass']):>11}  {_text(row['equal_share']):>5}   "

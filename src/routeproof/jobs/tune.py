@@ -22,11 +22,10 @@ from routeproof.errors import ConfigError, EngineError
 from routeproof.gates.facts import Row
 from routeproof.jobs.gathering.gathered import gather_run
 from routeproof.jobs.gathering.search_record import SEARCH_NAME
-from routeproof.jobs.gathering.single_stream import single_stream
 from routeproof.jobs.judge import judge
 from routeproof.jobs.qualify import Listener, Options, qualify
 from routeproof.jobs.report import load_judgement
-from routeproof.jobs.tune_choice import Chosen, choose, is_hopeless
+from routeproof.jobs.tune_choice import Chosen, choose, coarse_first, is_hopeless
 from routeproof.jobs.tune_rows import Setting, marked, rows_of
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
@@ -68,7 +67,7 @@ class Grid:
     """What is tried.
 
     Attributes:
-        draft_tokens: Draft lengths, in the order given.
+        draft_tokens: Draft lengths; the ends are run first, then halves of gaps.
         concurrency: Loads to try each at.
         options: Speculation options to vary as well, each with its values: every
             combination is tried with every draft length. SGLang's ``num_steps`` and
@@ -91,7 +90,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What a search found.
 
     Attributes:
-        rows: One per setting and load, in the order in which they ran.
+        rows: One per setting and load, short drafts first.
         chosen: Per load, the setting to use, or none.
         skipped: Settings not run, and why.
         failed: Settings whose engine did not come up or died, with its words.
@@ -146,7 +145,7 @@ def tune(
     for place, setting in enumerate(every, 1):
         reason = (
             impossible(engine, setting.draft_tokens, dict(setting.options))
-            or is_hopeless(rows, setting.words())
+            or is_hopeless(rows, setting.draft_tokens, setting.words())
             or time.is_up()
         )
         if reason is not None:
@@ -164,16 +163,21 @@ def tune(
             failed[setting.name()] = error.message
             continue
         judgements[setting.name()] = found
-        alone = None
-        if SINGLE in grid.concurrency:
-            alone = single_stream(gather_run(out / setting.name()))
-        rows += rows_of(setting, found, alone)
+        run = gather_run(out / setting.name())
+        rows += rows_of(setting, found, run, has_single=SINGLE in grid.concurrency)
+    rows.sort(key=lambda row: (str(row.get("options")), *_place(row)))
     chosen = choose(rows)
     tuned = Tuned(
         rows=marked(rows, chosen), chosen=chosen, skipped=skipped, failed=failed
     )
     _keep(tuned, judgements, out)
     return tuned
+
+
+def _place(row: Row) -> tuple[float, float]:
+    values = row["draft_tokens"], row["concurrency"]
+    one, other = (v if isinstance(v, int | float) else 0.0 for v in values)
+    return one, other
 
 
 @dataclass(slots=True)
@@ -207,11 +211,11 @@ class _Time:
 def settings(
     draft_tokens: Sequence[int], options: Mapping[str, Sequence[str]] | None = None
 ) -> Iterator[Setting]:
-    """Every combination of options, each with all draft lengths in their order."""
+    """Every combination of options, each with all draft lengths, the ends first."""
     varied = options or {}
     for values in itertools.product(*varied.values()):
         chosen = tuple(zip(varied, values, strict=True))
-        for length in draft_tokens:
+        for length in coarse_first(draft_tokens):
             yield Setting(length, chosen)
 
 

@@ -1,14 +1,35 @@
 """Which point of a draft-length search wins, and when going on is pointless. Pure."""
 
+import itertools
 from collections.abc import Sequence
 
 import msgspec
 
 from routeproof.gates.facts import Row
 
-WORSE_IN_A_ROW = 2
-"""Points that must be surely worse than the best, one after the other, before longer
-drafts are given up. Two, since acceptance need not fall steadily with the length."""
+WORSE = 2
+"""Lengths that must be surely worse than the best, on one side of it, before those
+farther away are given up. Two, since acceptance need not fall steadily."""
+
+
+def coarse_first(lengths: Sequence[int]) -> tuple[int, ...]:
+    """The lengths in an order that spans them early: the ends, then halves of gaps.
+
+    A search that is cut short has then seen the whole range.
+
+    Example:
+        >>> coarse_first([1, 2, 3, 4, 5, 6, 7, 8])
+        (1, 8, 4, 6, 2, 3, 5, 7)
+    """
+    given = list(dict.fromkeys(lengths))
+    if len(given) < 3:
+        return tuple(given)
+    order = [0, len(given) - 1]
+    while len(order) < len(given):
+        known = sorted(order)
+        gaps = [(b - a, -a, a + (b - a) // 2) for a, b in itertools.pairwise(known)]
+        order.append(max(gaps)[2])
+    return tuple(given[place] for place in order)
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,26 +93,49 @@ def _choose(load: object, rows: Sequence[Row]) -> Chosen:
     )
 
 
-def is_hopeless(rows: Sequence[Row], options: str | None = None) -> str | None:
-    """Why further draft lengths need not be run with these options, or ``None``.
+def is_hopeless(
+    rows: Sequence[Row], length: int, options: str | None = None
+) -> str | None:
+    """Why a draft length need not be run with these options, or ``None``.
 
-    The last two lengths each lie, at every load, surely below the best one: the upper
-    limit of their gain under the lower limit of the best gain.
+    At every load two lengths on one side of the best are surely worse than it (the
+    upper limit of their gain lies under the lower limit of the best gain), and this
+    one lies farther from the best than the nearer of them.
     """
     rows = [row for row in rows if row.get("options") == options]
-    lengths = list(dict.fromkeys(row["draft_tokens"] for row in rows))
-    if len(lengths) <= WORSE_IN_A_ROW:
-        return None
-    loads = {row["concurrency"] for row in rows}
-    last = lengths[-WORSE_IN_A_ROW:]
+    loads = list(dict.fromkeys(row["concurrency"] for row in rows))
+    worse: set[int] = set()
     for load in loads:
-        at_load = [r for r in rows if r["concurrency"] == load]
-        best = max((_number(r, "gain_low") or 0.0 for r in at_load), default=0.0)
-        for row in at_load:
-            high = _number(row, "gain_high")
-            if row["draft_tokens"] in last and (high is None or high >= best):
-                return None
-    return f"lengths {last} are surely worse than the best at every load"
+        found = _worse_before(length, [r for r in rows if r["concurrency"] == load])
+        if not found:
+            return None
+        worse |= set(found)
+    if not worse:
+        return None
+    named = " and ".join(str(each) for each in sorted(worse))
+    return f"{named} drafts are surely worse than the best, and {length} lie beyond"
+
+
+def _worse_before(length: int, rows: Sequence[Row]) -> list[int]:
+    """Surely worse lengths between the best and this one; empty if too few."""
+    known = [
+        (length_of, low, high)
+        for row in rows
+        if isinstance(length_of := row["draft_tokens"], int)
+        and (low := _number(row, "gain_low")) is not None
+        and (high := _number(row, "gain_high")) is not None
+    ]
+    if not known:
+        return []
+    best, floor, _ = max(known, key=lambda each: each[1])
+    sides = (
+        sorted(k for k, _, high in known if high < floor and k > best),
+        sorted((k for k, _, high in known if high < floor and k < best), reverse=True),
+    )
+    for side, is_beyond in zip(sides, (length.__gt__, length.__lt__), strict=True):
+        if len(side) >= WORSE and is_beyond(side[0]):
+            return side[:WORSE]
+    return []
 
 
 def _number(row: Row, name: str) -> float | None:

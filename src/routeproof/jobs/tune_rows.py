@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from routeproof.gates.evidence import Speed
 from routeproof.gates.facts import LoadRow, RatioRow, Row
-from routeproof.jobs.gathering.single_stream import SingleStream
+from routeproof.jobs.gathering.gathered import Gathered
+from routeproof.jobs.gathering.stages import accepted_at, speed_of
 from routeproof.jobs.tune_choice import Chosen
+from routeproof.metrics.acceptance import Derived
 from routeproof.reports.judgement import Judgement
 
 
@@ -34,49 +35,37 @@ class Setting:
 
 
 def rows_of(
-    setting: Setting, found: Judgement, alone: SingleStream | None
+    setting: Setting, found: Judgement, run: Gathered, *, has_single: bool
 ) -> list[Row]:
     """The rows of one point: one for each load.
 
     Args:
         setting: Of the point.
         found: Its judgement.
-        alone: Its single stream, where that is one of the loads.
+        run: Its run.
+        has_single: A single stream is one of the loads; it is timed on the cases.
     """
-    evidence = found.evidence
-    rows: list[Row] = []
-    if alone is not None:
-        speed, derived = alone.speed, alone.accepted
-        accepted: Row = {
-            "tokens_per_pass": derived.tokens_per_pass,
-            "acceptance_rate": derived.acceptance_rate,
-        }
-        rows += [_row(setting, found, (each, speed.ratios), accepted)
-                 for each in _loads(speed, "quality")]  # fmt: skip
-    at_load = {
-        str(row["load"]): row for row in evidence.acceptance.tables.get("by_load", ())
-    }
-    rows += [
+    stages = [("sweep", found.evidence.speed)]
+    if has_single:
+        stages.insert(0, ("quality", speed_of(run, "quality")))
+    return [
         _row(
             setting,
             found,
-            (each, evidence.speed.ratios),
-            at_load.get(f"{each.phase} {each.level}", {}),
+            (load, speed.ratios),
+            accepted_at(run, load.phase, load.level),
         )
-        for each in _loads(evidence.speed, "sweep")
+        for phase, speed in stages
+        for load in speed.loads
+        if load.arm == "candidate" and load.phase == phase
     ]
-    return rows
-
-
-def _loads(speed: Speed, phase: str) -> list[LoadRow]:
-    return [e for e in speed.loads if e.arm == "candidate" and e.phase == phase]
 
 
 def _row(
     setting: Setting,
     found: Judgement,
     at: tuple[LoadRow, Sequence[RatioRow]],
-    accepted: Row,
+    accepted: Derived,
 ) -> Row:
     further: Row = {} if setting.words() is None else {"options": setting.words()}
     evidence = found.evidence
@@ -94,8 +83,8 @@ def _row(
         "gain_high": interval.high if interval else None,
         "correct_goodput_per_s": load.correct_goodput_per_s,
         "output_tokens_per_s": load.output_tokens_per_s,
-        "tokens_per_pass": accepted.get("tokens_per_pass"),
-        "acceptance_rate": accepted.get("acceptance_rate"),
+        "tokens_per_pass": accepted.tokens_per_pass,
+        "acceptance_rate": accepted.acceptance_rate,
         "equal_share": equal.equal / equal.pairs if equal and equal.pairs else None,
         "correctness": found.gate("correctness").status.value,
         "memory_ratio": sizes[0].peak.ratio() if sizes else None,
