@@ -1,7 +1,6 @@
 """Serve a canary: data listener, admin listener, controller, until told to stop."""
 
 import asyncio
-import ctypes
 import gc
 import os
 import resource
@@ -27,9 +26,6 @@ LOG_EVERY_S = 1.0
 SWITCH_S = 0.0005
 FILES = 65_536
 
-KEPT_BYTES = 16 * 1024 * 1024
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-
 SOCKET_MODE = 0o660
 """Of the admin listener's Unix socket: who may open it may command the canary."""
 
@@ -42,8 +38,7 @@ def settle() -> None:
 
     What was loaded so far is left out of garbage collection, whose pauses grow with
     it; a thread that scores hands the interpreter back after half a millisecond
-    instead of five; as many files may be open as the system allows; memory that long
-    prompts leave behind is kept for the next ones.
+    instead of five; as many files may be open as the system allows.
     """
     gc.collect()
     gc.freeze()
@@ -51,21 +46,6 @@ def settle() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if most == resource.RLIM_INFINITY else most
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    _keep_memory()
-
-
-def _keep_memory() -> None:
-    """Have glibc map no block up to ``KEPT_BYTES`` on its own, and give less back.
-
-    Otherwise every buffer of some 100 KB is mapped, filled page by page and unmapped.
-    Other C libraries are left as they are.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
-    mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
