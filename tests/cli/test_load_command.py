@@ -89,6 +89,8 @@ def test_every_flag_of_the_load_is_taken(tmp_path):
         (["--max-failure-share", "2"], "0 to 1"),
         (["--on", "somewhere"], "no Ray cluster"),
         (["--trace", "t", "--concurrency", "2"], "a load of|has its own load"),
+        (["--prompt", "p", "--cases", "golden"], "prompts already"),
+        (["--request-rate", "3", "--burstiness", "2"], "no burstiness to choose"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_sent(tmp_path, arguments, words):

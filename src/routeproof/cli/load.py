@@ -29,7 +29,7 @@ INTERRUPTED = 130
     default="poisson",
     show_default=True,
 )
-@click.option("--burstiness", type=float, default=1.0, help="Of gamma arrivals.")
+@click.option("--burstiness", type=float, help="Of gamma arrivals. [default: 1]")
 @click.option("--trace", help="Replay arrivals, and lengths, of a trace file.")
 @click.option(
     "--requests", type=click.IntRange(1), help="Requests per level. [default: 100]"
@@ -147,6 +147,15 @@ def _arrivals(given: dict[str, Any]) -> Any:
     is_open = bool(given["request_rate"] or given["trace"])
     if levels and given["trace"]:
         raise ConfigError("a trace has its own load", key="--concurrency")
+    if given["prompt"] is not None and given["cases"]:
+        raise ConfigError("the cases have prompts already", key="--prompt")
+    burstiness = given["burstiness"]
+    if burstiness is not None and given["arrivals"] != "gamma":
+        raise ConfigError(
+            f"{given['arrivals']} arrivals have no burstiness to choose",
+            key="--burstiness",
+            hint="add --arrivals gamma",
+        )
     if not levels and not is_open:
         levels = (1,)
     duration_s = given["duration"]
@@ -161,7 +170,7 @@ def _arrivals(given: dict[str, Any]) -> Any:
         concurrency=tuple(levels),
         request_rate=tuple(given["request_rate"]),
         arrivals=given["arrivals"],
-        burstiness=given["burstiness"],
+        burstiness=1.0 if burstiness is None else burstiness,
         ramp_s=given["ramp"],
         think_s=given["think"],
         trace=given["trace"],
