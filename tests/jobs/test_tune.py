@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from time import monotonic
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from qualify_cases import Answering, crates, two_routes, write_proof
 
 from routeproof.cli.tune import endpoints, numbers, varied
-from routeproof.errors import ConfigError
+from routeproof.errors import ConfigError, EngineError
 from routeproof.jobs.demo import demo_proof
 from routeproof.jobs.tune import Grid, Point, Size, _Time, settings, tune
 from routeproof.jobs.tune_choice import choose, coarse_first, is_hopeless
@@ -265,6 +266,20 @@ def test_a_length_without_a_server_has_to_be_launched(tmp_path):
     assert "--at 8=URL" in found.value.hint
     with pytest.raises(ConfigError, match="not tried"):
         tune(path, tmp_path / "out", Grid((2,), (1,), endpoints={3: Up.url}))
+
+
+@pytest.mark.slow
+def test_a_search_without_any_point_is_an_error(tmp_path):
+    with two_routes() as servers:
+        command = [sys.executable, "-c", "raise SystemExit(3)", "{port}"]
+        path = served(
+            tmp_path,
+            servers,
+            launch={"command": [*command, "--speculative-config", "{}"]},
+            engine={"name": "vllm"},
+        )
+        with pytest.raises(EngineError, match="ended with exit status 3"):
+            tune(path, tmp_path / "out", Grid((2, 8), (1,)))
 
 
 def test_servers_are_named_as_people_write_them():

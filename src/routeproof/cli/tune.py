@@ -88,7 +88,8 @@ def command(proof: Path, out: Path | None, as_json: bool, **given: Any) -> None:
         )
         click.echo(f"at {pick.concurrency:g} streams: {what} ({pick.why})")
     for name, why in {**found.skipped, **found.failed}.items():
-        click.echo(f"not measured: {name}: {why}")
+        # An engine's last words stand in its log.
+        click.echo(f"not measured: {name}: {why.splitlines()[0]}")
     click.echo(f"search  {folder / 'tune.json'}")
 
 

@@ -128,7 +128,7 @@ def tune(
 
     Raises:
         ConfigError: The proof cannot be tuned, or a point's proof is wrong.
-        EngineError: The baseline did not start.
+        EngineError: No point could be run: an engine did not start, or died.
         StoredRunError: The folder cannot be used.
     """
     hears = listener or Listener()
@@ -139,6 +139,7 @@ def tune(
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
     judgements: dict[str, Judgement] = {}
+    last: EngineError | None = None
     engine = _engine(proof)
     time = _Time(grid.within_s)
     every = list(settings(grid.draft_tokens, grid.options))
@@ -160,11 +161,13 @@ def tune(
             with time.measured():
                 found = _point(path, out / setting.name(), hears)
         except EngineError as error:
-            failed[setting.name()] = error.message
+            failed[setting.name()], last = error.message, error
             continue
         judgements[setting.name()] = found
         run = gather_run(out / setting.name())
         rows += rows_of(setting, found, run, has_single=SINGLE in grid.concurrency)
+    if last is not None and not judgements:
+        raise last
     rows.sort(key=lambda row: (str(row.get("options")), *_place(row)))
     chosen = choose(rows)
     tuned = Tuned(
