@@ -147,7 +147,14 @@ class Flight:
     # The way back.
 
     def _on_change(self) -> None:
-        """Something came from the upstream, or it is gone."""
+        """Something came from the upstream, or it is gone: say it in one write."""
+        self.client.cork()
+        try:
+            self._changed()
+        finally:
+            self.client.uncork()
+
+    def _changed(self) -> None:
         connection = self._connection
         if connection is None or self._work is not None:
             return

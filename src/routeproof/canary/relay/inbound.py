@@ -7,14 +7,14 @@ long, bytes that are no HTTP. Requests sent ahead wait until their turn.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import cast
 
 import httptools
 
 from routeproof.canary.relay.alarm import Alarm
 from routeproof.canary.relay.answers import BODILESS, answer_head, own_answer
 from routeproof.canary.relay.connection import Headers
-from routeproof.canary.relay.request import Limits, Request, origin_form
+from routeproof.canary.relay.request import Limits, Request, Waiting, origin_form
 from routeproof.canary.relay.roles import Listening, Serves
 
 __all__ = ["Inbound", "Limits", "Serves"]
@@ -27,12 +27,6 @@ AHEAD_MAX = 4
 
 LONG_BODY_BYTES = 64 * 1024
 """Of a longer body with a length the parser sees no more than came with its head."""
-
-
-class _Waiting(NamedTuple):
-    request: Request
-    is_old: bool
-    is_last: bool
 
 
 class Inbound(asyncio.Protocol):
@@ -50,10 +44,11 @@ class Inbound(asyncio.Protocol):
         self.is_gone = False
         self.parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
-        self._ready: deque[_Waiting] = deque()
+        self._ready: deque[Waiting] = deque()
         self._is_held = False
         self._refusal: tuple[int, str] | None = None
         self._is_deaf = False
+        self._corked: list[bytes] | None = None
         self._phase = ""
         self._alarm = Alarm(self._too_slow)
         self._is_bodiless = False
@@ -214,7 +209,7 @@ class Inbound(asyncio.Protocol):
         is_last = is_old or not parser.should_keep_alive() or parser.should_upgrade()
         self._is_deaf = self._is_deaf or is_last
         request = Request(method, target, self._headers, body)
-        self._ready.append(_Waiting(request, is_old, is_last))
+        self._ready.append(Waiting(request, is_old, is_last))
         self._clear()
 
     # One request after the other.
@@ -240,7 +235,7 @@ class Inbound(asyncio.Protocol):
             self._hold(True)
         self._wait_for(self._state())
 
-    def _serve(self, waiting: _Waiting) -> None:
+    def _serve(self, waiting: Waiting) -> None:
         request, self._is_old, is_last = waiting
         self.is_last = self.is_last or is_last
         self._is_bodiless = request.method == "HEAD"
@@ -310,10 +305,7 @@ class Inbound(asyncio.Protocol):
             self._write(data)
 
     def takes_chunks(self) -> Callable[[bytes], None] | None:
-        """Who takes pieces that are framed as chunks already, until it is gone.
-
-        ``None`` when the body of the answer under way is not sent in chunks.
-        """
+        """Who takes pieces that are chunks already; ``None`` when nobody does."""
         if self._is_chunked and not self.is_gone and self._transport is not None:
             return self._transport.write
         return None
@@ -377,6 +369,7 @@ class Inbound(asyncio.Protocol):
         transport = self._transport
         if transport is None or self.is_gone:
             return
+        self.uncork()
         self._wait_for("")
         if not transport.can_write_eof():
             transport.close()
@@ -385,10 +378,23 @@ class Inbound(asyncio.Protocol):
         self._alarm.act = transport.abort
         self._alarm.set(LINGER_S)
 
+    def cork(self) -> None:
+        """Keep what is said until ``uncork``: it goes out in one write."""
+        self._corked = []
+
+    def uncork(self) -> None:
+        """Send what was kept."""
+        kept, self._corked = self._corked, None
+        if kept and not self.is_gone and self._transport is not None:
+            self._transport.writelines(kept)
+
     def _write(self, data: bytes) -> None:
-        if not self.is_gone and self._transport is not None:
+        if self._corked is not None:
+            self._corked.append(data)
+        elif not self.is_gone and self._transport is not None:
             self._transport.write(data)
 
     def _close(self) -> None:
+        self.uncork()
         if self._transport is not None:
             self._transport.close()

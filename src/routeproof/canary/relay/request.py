@@ -1,6 +1,7 @@
 """One request of a client, whole, and how long it may be."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import httptools
 
@@ -44,6 +45,19 @@ class Request:
     def path(self) -> str:
         """The path, not decoded: ``%2f`` is no slash, so nothing is routed by it."""
         return self.target.partition(b"?")[0].decode("latin-1")
+
+
+class Waiting(NamedTuple):
+    """A whole request whose turn has not come.
+
+    Attributes:
+        is_old: It came by HTTP/1.0.
+        is_last: Nothing is served after it.
+    """
+
+    request: Request
+    is_old: bool
+    is_last: bool
 
 
 def origin_form(url: bytes) -> bytes | None:
