@@ -147,3 +147,80 @@ def test_a_broken_candidate_goes_back_and_the_client_sees_no_gap(tmp_path):
     assert late == reached > 0
     assert gateway.rollback_s < 2.0
     assert all('"n"' in a.choices[0].message.content for a in answers)
+
+
+async def one_of_each(client, user):
+    """A stream, a call and a structured answer of one user, as they ended."""
+    usage = {"include_usage": True}
+    stream = await ask(client, user, stream=True, stream_options=usage)
+    chunks = [chunk async for chunk in stream]
+    called = await ask(client, user, tools=[TOOL], tool_choice="required")
+    whole = await ask(client, user, response_format=FORM)
+    ends = [c.choices[0].finish_reason for c in chunks if c.choices]
+    return [ends[-1], called.choices[0].finish_reason, whole.choices[0].message.content]
+
+
+def test_a_rollback_under_streams_and_tools_is_seen_by_nobody(tmp_path):
+    """It goes back by itself while streams run; all of them end as they should."""
+
+    async def go():
+        async with (
+            engines(tmp_path) as (one, two),
+            serve_proxy(two.removesuffix("/v1"), BROKEN) as proxy,
+            gateway_before(tmp_path, one, proxy.url) as (gateway, client),
+        ):
+            gateway.command("start", actor="test")
+            ended, first = [], 0
+            while gateway.store.read("fast").phase in ("stepping", "held"):
+                asked = (one_of_each(client, f"u{first + i}") for i in range(4))
+                ended += await asyncio.gather(*asked)
+                first += 4
+                assert first < 80, gateway.taster.standings()
+            ended += await asyncio.gather(
+                *(one_of_each(client, f"late{i}") for i in range(4))
+            )
+            while gateway.rollback_s is None:
+                await asyncio.sleep(0.01)
+            return ended, gateway
+
+    ended, gateway = run(go())
+    assert all(stream in ("stop", "length") for stream, _, _ in ended)
+    assert all(call in ("tool_calls", "stop", "length") for _, call, _ in ended)
+    assert all('"n"' in text for _, _, text in ended)
+    assert "invalid_structure" in gateway.store.read("fast").reason
+    assert gateway.share_zero_s < 2.0
+    outcomes = {how for _, how in gateway.router.counts.outcomes}
+    assert outcomes == {"completed"}
+
+
+def test_responses_of_a_real_engine_are_tasted_whole_and_streamed(tmp_path):
+    async def go():
+        async with (
+            engines(tmp_path) as (one, two),
+            gateway_before(tmp_path, one, two) as (gateway, client),
+        ):
+            gateway.command("start", actor="test")
+            texts = []
+            for i in range(4):
+                given = {
+                    "model": "m",
+                    "input": "Give me a number.",
+                    "max_output_tokens": 16,
+                    "temperature": 0,
+                    "extra_body": {"user": f"u{i}"},
+                }
+                whole = await client.responses.create(**given)
+                stream = await client.responses.create(**given, stream=True)
+                async for each in stream:
+                    last = each
+                texts.append((whole.output_text, last.response.output_text))
+            await asyncio.to_thread(gateway.taster.stop)
+            return texts, gateway.taster.spool.latest()
+
+    texts, samples = run(go())
+    assert len(samples) == 8 and {s.stratum for s in samples} == {"whole", "stream"}
+    assert {s.record.answer.text for s in samples} == {
+        t for pair in texts for t in pair
+    }
+    assert all(s.record.usage.output_tokens > 0 for s in samples)
+    assert {s.signals["error"] for s in samples} == {False}
