@@ -130,3 +130,15 @@ def test_two_ways_to_tell_the_end_are_refused(lines):
 def test_a_long_body_that_ends_early_is_never_served():
     requests, _ = after(cut(post(LONG)[:-1], [50, 1_000, 60_000]))
     assert not requests
+
+
+def test_a_target_above_the_limit_is_refused_though_it_came_in_one_read():
+    target = b"/" + b"x" * Limits().header_bytes
+    requests, wire = after([b"GET " + target + b" HTTP/1.1\r\nHost: h\r\n\r\n"])
+    assert not requests and b" 431 " in wire.said
+
+
+def test_the_head_after_a_long_body_is_not_taken_for_a_long_head():
+    first = post(LONG) + NEXT[:10]
+    requests, _ = after([first, NEXT[10:]])
+    assert [target for _, target, _ in requests] == [b"/v1", b"/next"]
