@@ -9,15 +9,12 @@ what is more than text is handed, event by event, to the general readers (``runs
 ``runs.said``); nothing is guessed here.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, groupby, repeat
-from operator import itemgetter
-from typing import Any, NamedTuple
-
-import msgspec
+from itertools import accumulate, groupby
+from typing import NamedTuple
 
 from routeproof.runs.said import Said
+from routeproof.runs.texts import Template, Text, all_texts, each_text, template_of
 
 _START = b"data: "
 _BLANK = b"\n\n"
@@ -29,72 +26,6 @@ _MOST_READS_AT_ONCE = 4096
 
 _FEW = 4
 """Fewer events than this are not worth the short way."""
-
-_KEYS = tuple(
-    f'"{name}":{space}"'.encode()
-    for name in ("content", "text", "reasoning_content", "reasoning")
-    for space in ("", " ")
-)
-_NOT_PLAIN = re.compile(rb'["\\\x00-\x09\x0b-\x1f]')
-"""Bytes that may not stand in a JSON string as they are, but for LF, which joins."""
-
-
-class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    text: Any = None
-    tool_calls: Any = None
-    function_call: Any = None
-    refusal: Any = None
-
-
-class _Choice(msgspec.Struct, gc=False):
-    delta: _Delta | None = None
-    text: str | None = None
-    index: int | None = None
-    finish_reason: Any = None
-    logprobs: Any = None
-    token_ids: Any = None
-    message: Any = None
-    content: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    tool_calls: Any = None
-    function_call: Any = None
-    refusal: Any = None
-
-
-class _Chunk(msgspec.Struct, gc=False):
-    choices: list[_Choice]
-    usage: Any = None
-    error: Any = None
-    object: Any = None
-
-
-_decode_batch = msgspec.json.Decoder(list[_Chunk]).decode
-_decode_one = msgspec.json.Decoder(_Chunk).decode
-_decode_text = msgspec.json.Decoder(str).decode
-
-
-class Text(NamedTuple):
-    """What a chunk of text says.
-
-    Attributes:
-        is_visible: Text rather than reasoning.
-    """
-
-    text: str
-    is_visible: bool
-
-
-class Template(NamedTuple):
-    """What stands before and after the text of a chunk, and which kind it is."""
-
-    before: bytes
-    after: bytes
-    is_visible: bool
-
 
 To = tuple[Said, Callable[[bytes, int], bool]]
 Events = tuple[Sequence[bytes], Sequence[int]]
@@ -130,6 +61,28 @@ def read_usual(
     ends_at = [read + middle.end for read in _reads_of(ended, tail)]
     around = ((begun, _reads_of(begun, head)), (ended, ends_at))
     return _around(middle, around, (said, other))
+
+
+def read_events(
+    payloads: Sequence[bytes],
+    reads: Sequence[int],
+    said: Said,
+    other: Callable[[bytes, int], bool],
+) -> bool:
+    """Read a few events of a stream that is written in another way.
+
+    Args:
+        payloads: Their data, one line each.
+        reads: Socket read that completed each.
+        said: Takes the text.
+        other: As for ``read_usual``.
+
+    Returns:
+        Whether the last event of the stream was among them.
+    """
+    template = template_of(payloads)
+    span = (0, 0) if template is None else _span(payloads, template)
+    return _add(payloads, reads, (template, span), (said, other))
 
 
 def _payloads(pieces: Sequence[bytes]) -> list[bytes] | None:
@@ -168,7 +121,7 @@ def _middle(pieces: Sequence[bytes]) -> _Middle | None:
         payloads = _payloads(pieces[first : first + 1])
         if payloads is None or len(payloads) != 1:
             return None
-        template = _template(payloads)
+        template = template_of(payloads)
         if template is not None:
             return _middle_of(pieces, first, template)
     return None
@@ -183,7 +136,7 @@ def _middle_of(
         end -= 1
     framed = Template(before, after, template.is_visible)
     events, reads = _events_of(pieces[first:end], first, len(before) + len(after))
-    texts = _all_texts(events, framed)
+    texts = all_texts(events, framed)
     if texts is None:
         return None
     return _Middle(first, end, events, reads, texts, template.is_visible)
@@ -246,7 +199,7 @@ def _batches(payloads: Sequence[bytes], reads: Sequence[int], to: To) -> Iterato
         some_reads = reads[at : at + _EVENTS_PER_BATCH]
         span = (0, 0) if template is None else _span(some, template)
         if span[0] == span[1]:
-            template = _template(some) or template
+            template = template_of(some) or template
             span = (0, 0) if template is None else _span(some, template)
         if _add(some, some_reads, (template, span), to):
             return
@@ -275,7 +228,7 @@ def _add(
     said, _ = to
     texts = None
     if template is not None:
-        texts = _all_texts(payloads[first:end], template)
+        texts = all_texts(payloads[first:end], template)
     if template is None or texts is None:
         return _add_mixed(payloads, reads, template, to)
     if _add_mixed(payloads[:first], reads[:first], None, to):
@@ -294,7 +247,7 @@ def _add_mixed(
     if len(payloads) < _FEW or said.broken is not None:
         return any(map(other, payloads, reads))
     at = 0
-    for is_visible, run in groupby(_each_text(payloads, template), key=_kind):
+    for is_visible, run in groupby(each_text(payloads, template), key=_kind):
         found = list(run)
         end = at + len(found)
         if is_visible is not None and said.broken is None:
@@ -308,137 +261,3 @@ def _add_mixed(
 
 def _kind(text: Text | None) -> bool | None:
     return None if text is None else text.is_visible
-
-
-def _decoded(payloads: Sequence[bytes]) -> Sequence[_Chunk | None]:
-    """The events decoded at once; all ``None`` if one is odd."""
-    whole = payloads[:-1] if payloads[-1] == b"[DONE]" else payloads
-    missing: list[_Chunk | None] = [None] * (len(payloads) - len(whole))
-    try:
-        chunks = _decode_batch(b"[%b]" % b",".join(whole))
-    except (msgspec.DecodeError, RecursionError):
-        return [None] * len(payloads)
-    if len(chunks) != len(whole):
-        return [None] * len(payloads)
-    return [*chunks, *missing]
-
-
-def _template(payloads: Sequence[bytes]) -> Template | None:
-    """From the first chunk that is just text, proved by one more of its kind."""
-    for payload in payloads[:_FEW]:
-        for key in _KEYS:
-            start = payload.find(key) + len(key)
-            end = payload.find(b'"', start)
-            if start < len(key) or end <= start:
-                continue
-            found = _proved(payload[:start], payload[start:end], payload[end:])
-            if found is not None:
-                return found
-    return None
-
-
-def _proved(before: bytes, text: bytes, after: bytes) -> Template | None:
-    """A template, if the text of the chunk is what stands between."""
-    if _NOT_PLAIN.search(text) or b"\n" in text:
-        return None
-    try:
-        same = _text_alone(_decode_one(before + text + after))
-        more = _text_alone(_decode_one(before + b"~" + text + after))
-        if same is None or more is None or same.text != text.decode():
-            return None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    is_text = more == (f"~{same.text}", same.is_visible)
-    return Template(before, after, same.is_visible) if is_text else None
-
-
-def _all_texts(payloads: Sequence[bytes], template: Template) -> list[str] | None:
-    """Texts of events that all differ from the template in their text alone.
-
-    ``None`` when it is not so: a text that hides another chunk has a quote in it.
-    """
-    before, after, _ = template
-    if (
-        not payloads
-        or min(map(len, payloads)) <= len(before) + len(after)
-        or not all(map(bytes.startswith, payloads, repeat(before)))
-        or not all(map(bytes.endswith, payloads, repeat(after)))
-    ):
-        return None
-    cut = list(map(itemgetter(slice(len(before), -len(after))), payloads))
-    joined = b"\n".join(cut)
-    try:
-        if _NOT_PLAIN.search(joined):
-            # Between the quotes of the template stands one JSON string, or an error.
-            return [_decode_text(b'"%b"' % text) for text in cut]
-        texts = joined.decode().split("\n")
-    except (UnicodeDecodeError, msgspec.DecodeError):
-        return None
-    return texts if len(texts) == len(payloads) else None
-
-
-def _each_text(
-    payloads: Sequence[bytes], template: Template | None
-) -> list[Text | None]:
-    """What each event says if it is text alone: cut out where that is safe."""
-    texts = [None if template is None else _cut(one, template) for one in payloads]
-    others = [one for one, text in zip(payloads, texts, strict=True) if text is None]
-    if not others:
-        return texts
-    decoded = map(_text_alone, _decoded(others))
-    return [next(decoded) if text is None else text for text in texts]
-
-
-def _cut(payload: bytes, template: Template) -> Text | None:
-    before, after, is_visible = template
-    start, end = len(before), len(payload) - len(after)
-    if (
-        end <= start
-        or not payload.startswith(before)
-        or not payload.endswith(after)
-        or _NOT_PLAIN.search(payload, start, end)
-    ):
-        return None
-    try:
-        return Text(payload[start:end].decode(), is_visible)
-    except UnicodeDecodeError:
-        return None
-
-
-def _text_alone(chunk: _Chunk | None) -> Text | None:
-    """The text of a chunk that is text, or reasoning, of choice 0 and nothing else."""
-    if chunk is None or len(chunk.choices) != 1:
-        return None
-    choice = chunk.choices[0]
-    is_alone = (
-        choice.finish_reason
-        is choice.logprobs
-        is choice.token_ids
-        is choice.message
-        is choice.content
-        is choice.reasoning_content
-        is choice.reasoning
-        is choice.tool_calls
-        is choice.function_call
-        is choice.refusal
-        is chunk.usage
-        is chunk.error
-        is None
-    )
-    if not is_alone or choice.index or chunk.object == "error":
-        return None
-    delta = choice.delta
-    if delta is None:
-        return Text(choice.text, is_visible=True) if choice.text else None
-    is_alone = (
-        choice.text
-        is delta.text
-        is delta.tool_calls
-        is delta.function_call
-        is delta.refusal
-        is None
-    )
-    text, reasoning = delta.content, delta.reasoning_content or delta.reasoning
-    if not is_alone or bool(text) is bool(reasoning):
-        return None
-    return Text(text or reasoning or "", bool(text))

@@ -9,6 +9,7 @@ import json
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -25,13 +26,14 @@ from routeproof.records.record import (
     Usage,
 )
 from routeproof.runs.capture import Capture
-from routeproof.runs.chunk import read_usual
+from routeproof.runs.chunk import read_events, read_usual
 from routeproof.runs.outcomes import decide
 from routeproof.runs.said import Choice, Said
-from routeproof.runs.sse import events
+from routeproof.runs.sse import Event, events
 from routeproof.runs.words import clean, error_words, first_words
 
 _EVENTS_PER_STEP = 64
+_USUAL_NAMES = (b"", b"message")
 _MAX_UNPACKED_BYTES = 64 << 20
 _ZLIB_ANY_HEADER = 47
 """zlib's window bits 15 plus 32: gzip or zlib, told apart by the header."""
@@ -134,11 +136,21 @@ def _read(pieces: list[bytes], said: Said) -> Generator[None, None, None]:
     if usual is not None:
         yield from usual
         return
-    for number, event in enumerate(events(pieces), start=1):
-        if _take(said, event.data, event.read, event.name):
+    rest = events(pieces)
+    while some := list(islice(rest, _EVENTS_PER_STEP)):
+        if _take_all(said, some):
             return
-        if number % _EVENTS_PER_STEP == 0:
-            yield
+        yield
+
+
+def _take_all(said: Said, some: list[Event]) -> bool:
+    """Take a few events; true when the last of the stream was among them."""
+    if any(event.name not in _USUAL_NAMES or b"\n" in event.data for event in some):
+        return any(_take(said, e.data, e.read, e.name) for e in some)
+    payloads, _, reads = zip(*some, strict=True)
+    return read_events(
+        payloads, reads, said, lambda data, read: _take(said, data, read)
+    )
 
 
 def _take(said: Said, data: bytes, read: int, name: bytes = b"") -> bool:
