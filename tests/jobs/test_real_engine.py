@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from jobs.short_proof import short_proof
 
 from routeproof.gates.result import Status
 from routeproof.jobs.demo import DemoSize, demo_proof
@@ -28,7 +29,8 @@ def a_proof(folder, variant):
 def test_the_baseline_against_itself_fails_no_gate(tmp_path):
     # The small questions are what takes the time; the control is what is asked here.
     options = Options(has_probes=False, has_features=False)
-    judgement = qualify(a_proof(tmp_path, "same"), tmp_path / "run", options=options)
+    proof = short_proof(tmp_path, "same")
+    judgement = qualify(proof, tmp_path / "run", options=options)
     assert [g.gate for g in judgement.gates if g.status is Status.FAILED] == []
     assert judgement.evidence.has_control
     flips = judgement.evidence.quality.flips_total

@@ -1,7 +1,6 @@
 """The draft-length search: what is picked, when it stops, and the real grid."""
 
 import json
-import re
 import sys
 from time import monotonic
 
@@ -9,6 +8,7 @@ import pytest
 from fakes.openai_server import serving_in_thread
 from hypothesis import given
 from hypothesis import strategies as st
+from jobs.short_proof import short_proof
 from qualify_cases import Answering, crates, two_routes, write_proof
 
 from routeproof.cli.tune import endpoints, numbers, varied
@@ -20,7 +20,6 @@ from routeproof.jobs.tune_rows import Setting
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
 from routeproof.workloads.case import Case
-from routeproof.workloads.cases import write_cases
 
 
 def a_row(draft_tokens, gain=1.2, spread=0.05, **changes):
@@ -192,33 +191,10 @@ def test_every_load_has_the_blocks_that_an_interval_needs():
     assert only.sweep is None
 
 
-SHORT = tuple(
-    Case(
-        id=f"s{i}",
-        class_="chat",
-        messages=({"role": "user", "content": f"Write {i} and {i} and {i}."},),
-        parameters={"max_tokens": 12},
-        scorers=("degeneration",),
-    )
-    for i in range(8)
-)
-
-
-def a_short_proof(folder):
-    """The demo's n-gram route with eight answers of a few words."""
-    path = folder / "ngram.yaml"
-    text = demo_proof("ngram", path)
-    write_cases(SHORT, folder / "cases.jsonl")
-    text = text.replace("cases: [golden]", "cases: [cases.jsonl]")
-    text = re.sub(r"classes_required: {.*}", "classes_required: {}", text)
-    path.write_text(text.replace("metric: headline", "metric: degeneration"))
-    return path
-
-
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_real_grid_ends_with_a_record_and_does_not_run_twice(tmp_path):
-    path, grid = a_short_proof(tmp_path), Grid((2, 8), (1,))
+    path, grid = short_proof(tmp_path, "ngram"), Grid((2, 8), (1,))
     found = tune(path, tmp_path / "out", grid, size=Size(8))
     assert [row["draft_tokens"] for row in found.rows] == [2, 8]
     assert all(row["equal_share"] is not None for row in found.rows)
