@@ -41,11 +41,14 @@ async def some(stand, first, n):
     assert {status for status, _, _ in answers} == {200}
 
 
-async def lapsed(tmp_path, breaks, *, mends=None, more=MORE):
-    """Candidate requests before, past the lease, and after the mending."""
+async def lapsed(tmp_path, breaks, *, mends=None, is_felt=lambda gateway: True):
+    """Candidate requests before, past the lease, and after the mending.
+
+    The time begins to run once the gateway has come upon what is broken.
+    """
     dial = Dial()
     async with a_gateway(
-        tmp_path, trusted=GOOD, fast=GOOD, more=more, clock=dial
+        tmp_path, trusted=GOOD, fast=GOOD, more=MORE, clock=dial
     ) as stand:
         gateway = stand.gateway
         await asyncio.to_thread(gateway.command, "start", actor="test")
@@ -53,6 +56,8 @@ async def lapsed(tmp_path, breaks, *, mends=None, more=MORE):
         before = len(stand.fast.seen)
         breaks(gateway)
         await some(stand, 100, 4)
+        while not is_felt(gateway):
+            await asyncio.sleep(0.01)
         ticking = asyncio.ensure_future(asyncio.to_thread(gateway.tick))
         await asyncio.wait([ticking], timeout=0.3)
         dial.more_s += gateway.config.lease_s + 0.1
@@ -131,7 +136,13 @@ def test_a_scorer_that_never_comes_back(tmp_path):
         gateway.taster.signals = {**SIGNALS, "own": wait}
         gateway.taster.now_ns = lambda: int(gateway.clock() * 1e9)
 
-    before, past, why, back = run(lapsed(tmp_path, hang, mends=lambda _: hold.set()))
+    found = lapsed(
+        tmp_path,
+        hang,
+        mends=lambda _: hold.set(),
+        is_felt=lambda gateway: gateway.taster._oldest_ns is not None,
+    )
+    before, past, why, back = run(found)
     assert before > 0 and past == 0 and "at one answer for" in why and back > 0
 
 
@@ -155,7 +166,13 @@ def test_a_disk_that_takes_no_samples_and_one_that_takes_them_again(tmp_path):
         monkey.undo()
 
     with pytest.MonkeyPatch.context() as monkey:
-        before, past, why, back = run(lapsed(tmp_path, fill, mends=empty))
+        found = lapsed(
+            tmp_path,
+            fill,
+            mends=empty,
+            is_felt=lambda gateway: gateway.taster.disk_error is not None,
+        )
+        before, past, why, back = run(found)
     assert before > 0 and past == 0 and "disk is full" in why and back > 0
 
 
@@ -166,7 +183,13 @@ def test_evidence_that_cannot_be_kept(tmp_path):
     def free(gateway):
         (gateway.config.folder / "evidence.tmp").rmdir()
 
-    before, past, why, back = run(lapsed(tmp_path, block, mends=free))
+    found = lapsed(
+        tmp_path,
+        block,
+        mends=free,
+        is_felt=lambda gateway: gateway.taster.memory_error is not None,
+    )
+    before, past, why, back = run(found)
     assert before > 0 and past == 0 and "cannot keep the evidence" in why and back > 0
 
 

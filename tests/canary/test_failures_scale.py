@@ -62,7 +62,7 @@ def test_two_thousand_streams_at_a_time_end_whole(tmp_path):
 def test_memory_is_flat_over_long_and_over_many_streams(tmp_path):
     """A million events in one stream, a tenth of them in as many streams as it takes.
 
-    ``benchmarks/canary_relay.py --only long`` measures the same from outside the process.
+    ``benchmarks/canary_relay.py --only long`` measures it from outside the process.
     """
     batch = b"".join(
         [event({"choices": [{"index": 0, "delta": {"content": "word "}}]})] * 500

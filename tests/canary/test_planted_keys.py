@@ -206,7 +206,7 @@ async def live(file, *, scorer=None, n=64):
             ]
             answers += await asyncio.gather(*asked)
         await asyncio.to_thread(gateway.taster.stop)
-        gateway.side.asker.finish()
+        await asyncio.to_thread(gateway.side.asker.finish)
         gateway.taster.start()
         for method, path in PAGES:
             body = SPOKEN if method == "POST" else b""

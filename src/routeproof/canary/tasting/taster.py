@@ -146,8 +146,8 @@ class Taster:
         while not is_over:
             batch, is_over = self._waiting.batch(BATCH)
             if batch:
-                self._oldest_ns = _ended_ns(batch[0])
                 self._moved_ns = self.now_ns()
+                self._oldest_ns = _ended_ns(batch[0])
                 self._guarded(partial(self._taste_all, batch))
                 self._oldest_ns = None
 
