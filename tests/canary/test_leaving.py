@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import socket
 
 import pytest
 from canary_cases import a_gateway, run
 from fakes.openai_server import chunk, head, json_reply, stream_head
+
+from routeproof.canary.relay.flight import Flight
 
 pytestmark = pytest.mark.slow
 
@@ -248,3 +251,24 @@ def test_a_client_that_leaves_while_the_baseline_is_asked_instead_is_seen(tmp_pa
                 return stand.gateway.router.counts.outcomes
 
     assert run(go())["canary", "cancelled"] == 1
+
+
+def test_an_exchange_that_is_over_leaves_nothing_to_collect(tmp_path):
+    """A body that waits for the garbage collector is memory that grows."""
+
+    async def go():
+        async with a_gateway(tmp_path, trusted=json_reply({}), fast=[]) as stand:
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(3):
+                    reader, writer = await a_client(stand)
+                    await reader.readuntil(b"{}")
+                    writer.close()
+                while sum(stand.gateway.router.counts.requests.values()) < 3:
+                    await asyncio.sleep(0)
+                return sum(isinstance(each, Flight) for each in gc.get_objects())
+            finally:
+                gc.enable()
+
+    assert run(go()) == 0

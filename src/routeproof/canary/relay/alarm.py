@@ -7,6 +7,10 @@ LOOK_S = 60.0
 """A timer never runs longer: a limit that is moved nearer rarely needs a new one."""
 
 
+def _nobody() -> None:
+    pass
+
+
 class Alarm:
     """Calls ``act`` once the limit is over.
 
@@ -39,8 +43,9 @@ class Alarm:
         self._limit_s = None
 
     def stop(self) -> None:
-        """Call nobody ever more."""
+        """Call nobody ever more, and hold on to nobody."""
         self._limit_s = None
+        self.act = _nobody
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
