@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from routeproof.canary.config import CanaryConfig
 from routeproof.canary.deciding.controller import Controller
 from routeproof.canary.deciding.lease import Lease
@@ -17,6 +15,7 @@ from routeproof.canary.deciding.route_changes import draft_of, note_routes
 from routeproof.canary.deciding.state import RESTING, Command, Seen, State, new_attempt
 from routeproof.canary.deciding.store import AuditEntry, StateStore
 from routeproof.canary.deciding.stores import open_store
+from routeproof.canary.deciding.way_back import WayBack
 from routeproof.canary.relay.inbound import Limits
 from routeproof.canary.relay.relay import Relay
 from routeproof.canary.relay.upstream import Deadlines, Pool
@@ -49,8 +48,7 @@ class Gateway:
     Attributes:
         wall: Unix seconds.
         clock: Monotonic seconds.
-        rollback_s: From the last rollback's trigger to the last candidate byte.
-        share_zero_s: From the same trigger until a look saw an observed share of 0.
+        way_back: How long the last rollback took.
         blind: Why harm would go unseen now; the lease is not renewed meanwhile.
     """
 
@@ -69,17 +67,14 @@ class Gateway:
     router: CanaryRouter = field(init=False)
     relay: Relay = field(init=False)
     controller: Controller = field(init=False)
-    rollback_s: float | None = field(default=None, init=False)
-    share_zero_s: float | None = field(default=None, init=False)
+    way_back: WayBack = field(init=False)
     blind: str | None = field(default=None, init=False)
     _step: tuple[int, int] = field(default=(0, 0), init=False)
-    _asked_back_s: float | None = field(default=None, init=False)
-    _began_s: float = field(init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     def __post_init__(self) -> None:
         config = self.config
-        self._began_s = self.clock()
+        self.way_back = WayBack(self.wall, self.clock)
         try:
             config.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -254,9 +249,7 @@ class Gateway:
         self.side.curves.add(self.wall(), standings, weight=weight, share=share)
         if share is None and self.meter.canary_is_drained():
             share = 0.0
-        if share == 0.0 and self._asked_back_s is not None:
-            if self.share_zero_s is None:
-                self.share_zero_s = max(0.0, self.clock() - self._asked_back_s)
+        self.way_back.look(share)
         return Seen(
             now_s=self.wall(),
             signals={s.name: s.outcome for s in standings if decides(s)},
@@ -324,15 +317,19 @@ class Gateway:
         self.router.salt = f"{state.name}/{state.attempt}"
         self.taster.begin_anew()
 
-    def _note_rollback(self, state: State) -> None:
-        """Measure from the trigger to the last candidate byte.
+    @property
+    def rollback_s(self) -> float | None:
+        """From the last rollback's trigger to the last candidate byte."""
+        return self.way_back.to_last_byte_s
 
-        The trigger is the moment in which the rollback was written, whoever wrote it.
-        """
-        if state.phase == "rolling_back" and self._asked_back_s is None:
-            ago_s = max(0.0, self.wall() - state.entered_s)
-            self._asked_back_s = self.clock() - ago_s
-            self.rollback_s = self.share_zero_s = None
+    @property
+    def share_zero_s(self) -> float | None:
+        """From the same trigger until a look saw an observed share of 0."""
+        return self.way_back.to_share_zero_s
+
+    def _note_rollback(self, state: State) -> None:
+        """Cut what must be cut, and measure until the last candidate byte."""
+        if state.phase == "rolling_back" and self.way_back.begin(state):
             self.side.replayer.cut()
             if self.config.spec.traffic.drain == "cut":
                 self.relay.cut("canary")
@@ -340,36 +337,11 @@ class Gateway:
             return
         if not self.meter.canary_is_drained():
             self.relay.cut("canary")
-        elif self._asked_back_s is not None:
-            self.rollback_s = self._to_last_byte_s(self._asked_back_s)
-            self._asked_back_s = None
-            self._store_rollback(state)
-
-    def _to_last_byte_s(self, asked_back_s: float) -> float | None:
-        """0 when the last byte came before the trigger.
-
-        ``None`` when a former life of this process served the last byte: a process
-        that was killed told nobody when.
-        """
-        last = self.meter.last_canary_byte_s
-        if last is None:
-            return None if asked_back_s < self._began_s else 0.0
-        return max(0.0, last - asked_back_s)
-
-    def _store_rollback(self, state: State) -> None:
-        body = {
-            "canary": state.name,
-            "attempt": state.attempt,
-            "reason": state.reason,
-            "at_s": self.wall(),
-            "trigger_to_last_candidate_byte_s": self.rollback_s,
-            "trigger_to_observed_share_zero_s": self.share_zero_s,
-        }
-        path = self.config.folder / "last_rollback.json"
+            return
         try:
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(body), indent=2))
+            self.way_back.end(state, self.meter.last_canary_byte_s, self.config.folder)
         except OSError as error:
-            self.controller.last_error = f"cannot keep {path}: {error.strerror}"
+            self.controller.last_error = f"cannot keep a rollback: {error.strerror}"
 
     async def control(self) -> None:
         """Tick until cancelled; a store that fails stops the lease, not the relay."""
@@ -379,7 +351,7 @@ class Gateway:
             if self.clock() - last_sweep_s > 60.0:
                 last_sweep_s = self.clock()
                 await asyncio.to_thread(self._forget_old)
-            going_back = self._asked_back_s is not None
+            going_back = self.way_back.is_under_way
             await asyncio.sleep(GOING_BACK_TICK_S if going_back else TICK_S)
 
     def _tick_safely(self) -> None:
