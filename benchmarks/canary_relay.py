@@ -267,7 +267,7 @@ def main() -> None:
     parser.add_argument("part", nargs="*")
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--sample", default="5%", help="Share that is tasted.")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--size", choices=SIZES)
     parser.add_argument("--only", choices=PARTS)
     given = parser.parse_args()
