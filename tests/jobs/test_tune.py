@@ -16,7 +16,7 @@ from routeproof.errors import ConfigError, EngineError
 from routeproof.jobs.demo import demo_proof
 from routeproof.jobs.tune import Grid, Point, Size, _Time, settings, tune
 from routeproof.jobs.tune_choice import choose, coarse_first, is_hopeless
-from routeproof.jobs.tune_rows import Setting
+from routeproof.jobs.tune_rows import Setting, telling
 from routeproof.proof.workload import LoadSpec, WorkloadSpec
 from routeproof.runs.plan import build_plan
 from routeproof.workloads.case import Case
@@ -156,6 +156,13 @@ def test_options_are_combined_with_every_draft_length():
     ]
     assert [s.name() for s in settings((1, 2))] == ["k1", "k2"]
     assert found[0].words() == "num_steps=2 eagle_topk=1"
+
+
+def test_the_page_to_look_at_is_that_of_a_pick_else_of_the_largest_gain():
+    rows = [a_row(1, 1.2, chosen=True), a_row(2, 1.5, options="n=2 m=a")]
+    assert telling(rows) == Setting(1)
+    assert telling(rows[1:]) == Setting(2, (("n", "2"), ("m", "a")))
+    assert telling([]) is None and telling([a_row(1, None)]) is None
 
 
 def test_options_are_written_as_people_write_them():

@@ -45,7 +45,9 @@ from routeproof.errors import ConfigError
 def command(proof: Path, out: Path | None, as_json: bool, **given: Any) -> None:
     """Launch the candidate of PROOF with each draft length and compare."""
     from routeproof.cli.run_options import fresh_run, listening
+    from routeproof.jobs.report import report
     from routeproof.jobs.tune import Grid, Size, tune
+    from routeproof.jobs.tune_rows import telling
 
     grid = Grid(
         numbers(given["draft_tokens"], "--draft-tokens"),
@@ -91,6 +93,10 @@ def command(proof: Path, out: Path | None, as_json: bool, **given: Any) -> None:
         # An engine's last words stand in its log.
         click.echo(f"not measured: {name}: {why.splitlines()[0]}")
     click.echo(f"search  {folder / 'tune.json'}")
+    point = telling(found.rows)
+    if point is not None:
+        (page,) = report(folder / point.name())
+        click.echo(f"page    {page}")
 
 
 def _text(value: object) -> str:

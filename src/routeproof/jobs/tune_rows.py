@@ -23,6 +23,13 @@ class Setting:
         """The options in words, ``None`` where none is varied."""
         return " ".join(f"{name}={value}" for name, value in self.options) or None
 
+    @classmethod
+    def of(cls, row: Row) -> "Setting":
+        """The setting that a row is of."""
+        words = str(row.get("options") or "").split()
+        options = [(n, v) for n, _, v in (word.partition("=") for word in words)]
+        return cls(int(row["draft_tokens"] or 0), tuple(options))
+
     def name(self) -> str:
         """Of its run folder.
 
@@ -89,6 +96,15 @@ def _row(
         "correctness": found.gate("correctness").status.value,
         "memory_ratio": sizes[0].peak.ratio() if sizes else None,
     }
+
+
+def telling(rows: Sequence[Row]) -> Setting | None:
+    """The setting whose page to look at: a pick, else that of the largest gain."""
+    known = [row for row in rows if isinstance(row.get("gain"), int | float)]
+    if not known:
+        return None
+    best = max(known, key=lambda r: (bool(r.get("chosen")), float(r["gain"] or 0.0)))
+    return Setting.of(best)
 
 
 def _ratio(ratios: Sequence[RatioRow], load: LoadRow) -> RatioRow | None:
