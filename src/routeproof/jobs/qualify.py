@@ -45,7 +45,8 @@ from routeproof.jobs.qualifying.spot_check import (
     is_spot_check,
     spot_checked,
 )
-from routeproof.jobs.qualifying.stand_up import Routes, Standing, stand_up
+from routeproof.jobs.qualifying.stand_up import Routes, stand_up
+from routeproof.jobs.qualifying.targets import targets
 from routeproof.jobs.qualifying.until_decided import UntilDecided
 from routeproof.proof.file import load_proof
 from routeproof.proof.proof import Proof
@@ -57,7 +58,6 @@ from routeproof.routes.lock import FILE_NAME as LOCK_NAME
 from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import Conducted, conduct
 from routeproof.runs.plan import build_plan
-from routeproof.runs.request import Target
 from routeproof.runs.selftest import self_test
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
@@ -282,7 +282,7 @@ class _Run:
         sending = asyncio.ensure_future(
             conduct(
                 part,
-                _targets(routes, folder),
+                targets(routes, folder),
                 folder,
                 progress=self.listener.requests,
                 before=before,
@@ -382,24 +382,3 @@ class _Run:
                 f"({before[:12]} and {candidate[:12]})",
                 hint="bring the same route up again, or start a new run",
             )
-
-
-def _targets(routes: Routes, folder: RunFolder) -> dict[Arm, Target]:
-    """Both arms, with the request fields that both were found to accept."""
-    noted = folder.read_manifest().notes.get(CHECKS_NOTE)
-    checks = None if noted is None else msgspec.convert(noted, RouteChecks)
-    return {
-        "baseline": _target(routes.baseline, checks),
-        "candidate": _target(routes.candidate, checks),
-    }
-
-
-def _target(standing: Standing, checks: RouteChecks | None) -> Target:
-    fields = standing.adapter.request_fields()
-    return Target(
-        endpoint=standing.endpoint,
-        model=standing.model,
-        adapter=standing.adapter,
-        pid=None if standing.running is None else standing.running.pid,
-        adapter_fields=None if checks is None else checks.sendable(fields),
-    )
