@@ -57,7 +57,9 @@ from routeproof.reports.judgement import Judgement
 from routeproof.routes.lock import FILE_NAME as LOCK_NAME
 from routeproof.runs.blocks import Plan
 from routeproof.runs.conduct import Conducted, conduct
+from routeproof.runs.expected import expected_streams
 from routeproof.runs.plan import build_plan
+from routeproof.runs.request import Target
 from routeproof.runs.selftest import self_test
 from routeproof.workloads.case import Case
 from routeproof.workloads.cases import load_cases, write_cases
@@ -230,7 +232,7 @@ class _Run:
         return checks
 
     async def _stages(self, plan: Plan, routes: Routes, folder: RunFolder) -> None:
-        before = await self._tested(plan)
+        before = await self._tested(plan, targets(routes, folder)["baseline"])
         if await self._send(plan, QUALITY, routes, folder, before) is None:
             return
         await asyncio.to_thread(
@@ -252,11 +254,14 @@ class _Run:
                 return
         await self._send(plan, SPEED, routes, folder, before)
 
-    async def _tested(self, plan: Plan) -> tuple[Threshold, ...]:
-        """The client against a mock, at the highest concurrency of the plan."""
-        streams = [b.concurrency or 16 for s in plan.stages for b in s.blocks]
-        self.listener.say("testing the load client against a mock")
-        return await self_test(max(streams))
+    async def _tested(self, plan: Plan, baseline: Target) -> tuple[Threshold, ...]:
+        """The client against a mock, with as many streams as the plan will have."""
+        expected = await expected_streams(plan, baseline)
+        self.listener.say(
+            f"testing the load client against a mock: {expected.streams} streams "
+            f"({expected.why})"
+        )
+        return await self_test(expected.streams)
 
     async def _send(
         self,
