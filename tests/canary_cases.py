@@ -46,6 +46,18 @@ async def a_gateway(folder, *, trusted, fast, sample="100%", more="", **given):
             yield Standing(gateway, running.data_url, one, two, running)
 
 
+async def until(seen, limit_s=20.0):
+    """Look again and again at what a thread or another process does.
+
+    Fails when it has not come in time; a test that waits for ever hides its fault.
+    """
+    loop = asyncio.get_running_loop()
+    ends_s = loop.time() + limit_s
+    while not seen():
+        assert loop.time() < ends_s, f"it did not come within {limit_s} s"
+        await asyncio.sleep(0.01)
+
+
 async def ask(url, body=b"{}", *, path="/v1/chat/completions", headers=()):
     """One raw request; returns everything that came back until the close."""
     host, port = url.removeprefix("http://").split(":")

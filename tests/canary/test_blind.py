@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from canary_cases import a_gateway, ask, run, split
+from canary_cases import a_gateway, ask, run, split, until
 from fakes.openai_server import json_reply
 
 from routeproof.canary.samples.signals import SIGNALS, Signal
@@ -56,8 +56,7 @@ async def lapsed(tmp_path, breaks, *, mends=None, is_felt=lambda gateway: True):
         before = len(stand.fast.seen)
         breaks(gateway)
         await some(stand, 100, 4)
-        while not is_felt(gateway):
-            await asyncio.sleep(0.01)
+        await until(lambda: is_felt(gateway))
         ticking = asyncio.ensure_future(asyncio.to_thread(gateway.tick))
         await asyncio.wait([ticking], timeout=0.3)
         dial.more_s += gateway.config.lease_s + 0.1
@@ -119,8 +118,7 @@ def test_a_controller_that_breaks(tmp_path):
             await some(stand, 0, 20)
             past, why = len(stand.fast.seen), gateway.controller.last_error
             gateway.controller.look = look
-            while gateway.controller.last_error is not None:
-                await asyncio.sleep(0.01)
+            await until(lambda: gateway.controller.last_error is None)
             await some(stand, 0, 20)
             return past, why, len(stand.fast.seen)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from canary_cases import a_gateway, run
+from canary_cases import a_gateway, run, until
 from fakes.openai_server import chat_stream, event, stream_end, stream_head
 
 pytestmark = pytest.mark.slow
@@ -48,8 +48,7 @@ def test_two_thousand_streams_at_a_time_end_whole(tmp_path):
             asked = [
                 asyncio.create_task(drained(stand.url, a_body(i))) for i in range(2_000)
             ]
-            while stand.trusted.in_flight < 2_000:
-                await asyncio.sleep(0.01)
+            await until(lambda: stand.trusted.in_flight == 2_000, limit_s=60.0)
             go_on.set()
             ends = [last for _, last in await asyncio.gather(*asked)]
             return stand.trusted.most_in_flight, ends

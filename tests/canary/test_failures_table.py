@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
-from canary_cases import a_gateway, ask, run, split
+from canary_cases import a_gateway, ask, run, split, until
 from fakes.openai_server import (
     ABORT,
     CLOSE,
@@ -719,8 +719,8 @@ def test_running_answers_end_before_it_is_rolled_back(tmp_path):
                 phases.add(stand.gateway.tick().phase)
             go_on.set()
             answers = [split(await each)[2] for each in asked]
-            while stand.gateway.store.read("fast").phase != "rolled_back":
-                await asyncio.sleep(0.01)
+            store = stand.gateway.store
+            await until(lambda: store.read("fast").phase == "rolled_back")
             return phases, answers, stand.gateway.meter.in_flight["canary"]
 
     phases, answers, left = run(go())

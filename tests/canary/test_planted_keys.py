@@ -16,7 +16,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from canary_cases import SHORT, ask, run, split
+from canary_cases import SHORT, ask, run, split, until
 from fakes.openai_server import (
     ABORT,
     CLOSE,
@@ -221,8 +221,7 @@ async def live(file, *, scorer=None, n=64):
         await asyncio.to_thread(gateway._tick_safely)
         shown.append(await admin_page(running.admin_url, "GET", "/v1/status"))
         gateway.controller.look = look
-        while gateway.rollback_s is None:
-            await asyncio.sleep(0.01)
+        await until(lambda: gateway.rollback_s is not None)
     parts = [
         gateway,
         admin,

@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from canary_cases import a_gateway, ask, run
+from canary_cases import a_gateway, ask, run, until
 from fakes.openai_server import event, json_reply, stream_end, stream_head
 
 from routeproof.canary.deciding.lease import Lease
@@ -238,10 +238,8 @@ def test_no_byte_of_a_running_answer_comes_after_the_bound(tmp_path):
             began = time.monotonic()
             await asyncio.to_thread(gateway.command, "rollback", actor="test")
             await asyncio.gather(*asked)
-            while gateway.store.read("fast").phase != "rolled_back":
-                await asyncio.sleep(0.01)
-            while gateway.rollback_s is None:
-                await asyncio.sleep(0.01)
+            await until(lambda: gateway.store.read("fast").phase == "rolled_back")
+            await until(lambda: gateway.rollback_s is not None)
             return last[0] - began, gateway.rollback_s, gateway.share_zero_s
 
     after_s, measured_s, share_zero_s = run(go())

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
-from canary_cases import SHORT
+from canary_cases import SHORT, until
 
 from routeproof.canary.config import load_canary
 from routeproof.canary.gateway import Gateway
@@ -111,6 +111,11 @@ def test_streams_tools_and_structure_pass_for_callers_of_both_arms(tmp_path):
     assert len(calls) == 6
 
 
+def canary_requests(gateway):
+    counts = gateway.router.counts.requests.items()
+    return sum(n for (arm, _), n in counts if arm == "canary")
+
+
 def test_a_broken_candidate_goes_back_and_the_client_sees_no_gap(tmp_path):
     async def go():
         async with (
@@ -128,19 +133,10 @@ def test_a_broken_candidate_goes_back_and_the_client_sees_no_gap(tmp_path):
                 state = await asyncio.to_thread(gateway.store.read, "fast")
                 if state.phase == "rolled_back":
                     break
-            reached = sum(
-                n
-                for (arm, _), n in gateway.router.counts.requests.items()
-                if arm == "canary"
-            )
+            reached = canary_requests(gateway)
             answers += [await ask(client, f"after-{i}", response_format=FORM)
                         for i in range(4)]  # fmt: skip
-            late = sum(
-                n
-                for (arm, _), n in gateway.router.counts.requests.items()
-                if arm == "canary"
-            )
-            return state, answers, reached, late, gateway
+            return state, answers, reached, canary_requests(gateway), gateway
 
     state, answers, reached, late, gateway = run(go())
     assert state.phase == "rolled_back", gateway.taster.standings()
@@ -179,8 +175,7 @@ def test_a_rollback_under_streams_and_tools_is_seen_by_nobody(tmp_path):
             ended += await asyncio.gather(
                 *(one_of_each(client, f"late{i}") for i in range(4))
             )
-            while gateway.rollback_s is None:
-                await asyncio.sleep(0.01)
+            await until(lambda: gateway.rollback_s is not None)
             return ended, gateway
 
     ended, gateway = run(go())

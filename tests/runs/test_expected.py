@@ -133,7 +133,13 @@ def test_more_streams_than_sockets_are_refused(monkeypatch):
         allow_streams(5000)
 
 
-@pytest.mark.parametrize("soft", [1024, resource.RLIM_INFINITY])
-def test_without_a_hard_limit_there_is_none(monkeypatch, soft):
-    limits(monkeypatch, soft, resource.RLIM_INFINITY)
+def test_without_a_hard_limit_there_is_none(monkeypatch):
+    raised = limits(monkeypatch, 1024, resource.RLIM_INFINITY)
     allow_streams(10**6)
+    assert raised == [(10**6 + 64, resource.RLIM_INFINITY)]
+
+
+def test_without_a_soft_limit_nothing_is_raised(monkeypatch):
+    raised = limits(monkeypatch, resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    allow_streams(10**6)
+    assert raised == []
