@@ -105,7 +105,7 @@ async def _latency_s(plan: Plan, target: Target) -> float | None:
             plan.workload.sampling,
             stream=plan.workload.stream,
             nonce=_NONCE,
-        )
+        ).data
         head = head_of(target.endpoint, path_of(case))
         requests.append(request_of(head, body, f"pilot/{number}"))
     try:

@@ -2,9 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,6 +17,7 @@ from routeproof.workloads.case import Case
 
 _NOT_IN_A_HEADER = re.compile(r"[\r\n\0]")
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "max_tokens")
+_NOT_ASKED = frozenset({"model", "messages", "prompt", "stream_options"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,19 @@ class Target:
         return self.adapter_fields
 
 
+class Body(NamedTuple):
+    """A request's body.
+
+    Attributes:
+        asked: Digest of its parameters, for both arms to be held together: of all that
+            is sent but model, prompt, ``stream_options`` and what only brings details
+            of the engine back.
+    """
+
+    data: bytes
+    asked: str
+
+
 def path_of(case: Case) -> str:
     """The API call of a case, below the endpoint's URL."""
     return "completions" if case.messages is None else "chat/completions"
@@ -63,8 +77,8 @@ def body_of(
     trial: int = 0,
     nonce: str | None = None,
     prefill_only: bool = False,
-) -> bytes:
-    """The JSON body of a request.
+) -> Body:
+    """The JSON body of a request, and what it asks.
 
     Precedence, weakest first: sampling of the workload, fields of the adapter, extra
     fields of the target, parameters of the case. Every sampling field that is set is
@@ -79,43 +93,30 @@ def body_of(
         body["prompt"] = prompt if nonce is None else f"[{nonce}] {prompt}"
     else:
         body["messages"] = _with_nonce(case.messages, nonce)
-    body.update(_sampled_by(sampling, trial))
+    for name in _SAMPLING:
+        value = getattr(sampling, name)
+        if value is not None:
+            body[name] = value
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed + trial
     body["stream"] = stream
     if stream and target.ask_usage:
         body["stream_options"] = {"include_usage": True}
-    body.update(target.detail_fields())
+    details = target.detail_fields()
+    body.update(details)
     body.update(target.extra_fields)
     body.update(case.parameters)
     if prefill_only:
         body["max_tokens"] = 1
-    return msgspec.json.encode(body)
+    return Body(msgspec.json.encode(body), _digest(body, details))
 
 
-def asked_of(
-    case: Case,
-    target: Target,
-    sampling: SamplingSpec,
-    *,
-    stream: bool,
-    trial: int = 0,
-) -> str:
-    """Digest of the parameters of a request, for both arms to be held together.
-
-    12 hexadecimal digits of the SHA-256 of what ``body_of`` sends beside model, prompt,
-    ``stream_options`` and the adapter's fields, which bring no other answer.
-    """
-    parameters = _sampled_by(sampling, trial) | {"stream": stream}
-    parameters |= {**target.extra_fields, **case.parameters}
-    packed = msgspec.json.encode(parameters, order="sorted")
+def _digest(body: Mapping[str, Any], details: Iterable[str]) -> str:
+    """12 hexadecimal digits of the SHA-256 of what may change an answer."""
+    hidden = _NOT_ASKED.union(details).difference(_SAMPLING, {"seed"})
+    asked = {name: value for name, value in body.items() if name not in hidden}
+    packed = msgspec.json.encode(asked, order="sorted")
     return hashlib.sha256(packed).hexdigest()[:12]
-
-
-def _sampled_by(sampling: SamplingSpec, trial: int) -> dict[str, Any]:
-    """The sampling fields that are set."""
-    fields = {name: getattr(sampling, name) for name in _SAMPLING}
-    if sampling.seed is not None:
-        fields["seed"] = sampling.seed + trial
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _with_nonce(

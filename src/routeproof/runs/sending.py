@@ -11,8 +11,8 @@ from routeproof.runs.blocks import Block, Plan, Planned
 from routeproof.runs.capture import Capture
 from routeproof.runs.client import Client
 from routeproof.runs.request import (
+    Body,
     Target,
-    asked_of,
     body_of,
     head_of,
     path_of,
@@ -47,7 +47,7 @@ class Sender:
         self._client = client
         self._backlog = backlog
         self._heads: dict[str, bytes] = {}
-        self._bodies: dict[tuple[int, int], tuple[bytes, str]] = {}
+        self._bodies: dict[tuple[int, int], Body] = {}
         self._seeded = plan.workload.sampling.seed is not None
 
     def prepare(self, planned: Sequence[Planned]) -> None:
@@ -61,7 +61,7 @@ class Sender:
         """Send one request and hand its capture on; when it ended."""
         case = self._plan.cases[planned.case]
         head = self._heads[path_of(case)]
-        request = request_of(head, self._body(planned)[0], planned.request_id)
+        request = request_of(head, self._body(planned).data, planned.request_id)
         capture = await self._client.send(request, due_ns)
         self._backlog.add(capture, self.key(planned), self._target.adapter)
         return capture.end_ns
@@ -105,33 +105,23 @@ class Sender:
             case_id=self._plan.cases[planned.case].id,
             trial=planned.trial,
             shard=self.shard,
-            asked=self._body(planned)[1],
+            asked=self._body(planned).asked,
         )
 
-    def _body(self, planned: Planned) -> tuple[bytes, str]:
-        """The body and the digest of what it asks."""
+    def _body(self, planned: Planned) -> Body:
         where = (planned.case, planned.trial if self._seeded else 0)
-        made = self._bodies.get(where)
-        if made is None:
-            case, workload = self._plan.cases[planned.case], self._plan.workload
-            body = body_of(
-                case,
+        body = self._bodies.get(where)
+        if body is None:
+            body = self._bodies[where] = body_of(
+                self._plan.cases[planned.case],
                 self._target,
-                workload.sampling,
-                stream=workload.stream,
+                self._plan.workload.sampling,
+                stream=self._plan.workload.stream,
                 trial=planned.trial,
                 nonce=self.block.nonce,
                 prefill_only=self.block.prefill_only,
             )
-            asked = asked_of(
-                case,
-                self._target,
-                workload.sampling,
-                stream=workload.stream,
-                trial=planned.trial,
-            )
-            made = self._bodies[where] = (body, asked)
-        return made
+        return body
 
 
 async def send_block(sender: Sender, requests: Iterator[Planned]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from routeproof.gates.probed import Answered, Probed
 from routeproof.jobs.gathering.stored_probes import FILE_NAME
-from routeproof.jobs.qualifying.probe_requests import Hints, ProbedArm, answered
+from routeproof.jobs.qualifying.probe_requests import Asking, Hints, ProbedArm, answered
 from routeproof.jobs.virtual.venue import Venue
 from routeproof.records.files import write_atomically
 from routeproof.records.store import RunFolder
@@ -57,7 +57,7 @@ def write_probes(
     write_atomically(path, msgspec.json.encode(found, order="sorted") + b"\n")
 
 
-def _asking(venue: Venue) -> Any:
+def _asking(venue: Venue) -> Asking:
     """Requests one after the other: the virtual clock runs for one at a time."""
     engine = venue.engine
 

@@ -13,7 +13,7 @@ from routeproof.routes.read_back import ReadBack
 from routeproof.runs.blocks import Block, Plan, Planned
 from routeproof.runs.capture import Capture, FailureKind
 from routeproof.runs.parse import Origin, parse
-from routeproof.runs.request import Target, asked_of, body_of, path_of
+from routeproof.runs.request import Target, body_of, path_of
 from routeproof.simulator.book import Book
 from routeproof.simulator.route import SimulatedRoute
 from routeproof.simulator.virtual import Exchange, VirtualEngine
@@ -84,8 +84,7 @@ class Venue:
         samples: list[Sample] = []
         ended_s = start_s
         for exchange in self._exchanges(plan, block, start_s, faults):
-            planned, due_s = exchange.tag
-            key = self._key(plan, block, planned, faults)
+            key, due_s = exchange.tag
             records.append(parse(_capture(exchange, due_s), key, self.adapter, _ORIGIN))
             ended_s = max(ended_s, exchange.end_s or ended_s)
             samples += self._sample(block.arm, force=False)
@@ -124,10 +123,13 @@ class Venue:
         faults: RunFaults,
     ) -> None:
         case = plan.cases[planned.case]
+        sampling = plan.workload.sampling
+        if block.arm == "candidate" and faults.candidate_sampling is not None:
+            sampling = faults.candidate_sampling
         body = body_of(
             case,
             self.target,
-            _sampling(plan, block, faults),
+            sampling,
             stream=plan.workload.stream,
             trial=planned.trial,
             nonce=block.nonce,
@@ -139,30 +141,9 @@ class Venue:
         self.engine.send(
             at_s,
             f"/v1/{path_of(case)}",
-            body,
-            tag=(planned, due_s),
+            body.data,
+            tag=(_key(plan, block, planned, body.asked), due_s),
             deadline_s=plan.workload.load.request_timeout_s,
-        )
-
-    def _key(
-        self, plan: Plan, block: Block, planned: Planned, faults: RunFaults
-    ) -> Key:
-        case = plan.cases[planned.case]
-        return Key(
-            request_id=planned.request_id,
-            arm=block.arm,
-            phase=block.phase,
-            level=block.level,
-            block=block.number,
-            case_id=case.id,
-            trial=planned.trial,
-            asked=asked_of(
-                case,
-                self.target,
-                _sampling(plan, block, faults),
-                stream=plan.workload.stream,
-                trial=planned.trial,
-            ),
         )
 
     def _sample(self, arm: Arm, *, force: bool) -> list[Sample]:
@@ -184,10 +165,17 @@ def _first(coming: Iterator[Planned], n: int) -> Iterator[Planned]:
         yield planned
 
 
-def _sampling(plan: Plan, block: Block, faults: RunFaults) -> SamplingSpec:
-    if block.arm == "candidate" and faults.candidate_sampling is not None:
-        return faults.candidate_sampling
-    return plan.workload.sampling
+def _key(plan: Plan, block: Block, planned: Planned, asked: str) -> Key:
+    return Key(
+        request_id=planned.request_id,
+        arm=block.arm,
+        phase=block.phase,
+        level=block.level,
+        block=block.number,
+        case_id=plan.cases[planned.case].id,
+        trial=planned.trial,
+        asked=asked,
+    )
 
 
 _FAILURES: Mapping[str, tuple[FailureKind, str]] = {
