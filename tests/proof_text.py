@@ -2,6 +2,17 @@
 
 from pathlib import Path
 
+CANARY = """\
+canary:
+  candidate: "fp8-kv + dflash"
+  baseline: "bf16"
+  online_sample: 5%
+  quality_gate: within tolerance vs baseline
+  perf_gate: SLO-valid on same workload
+  rollback_if: quality < threshold
+"""
+"""The short form of a canary, as people write it."""
+
 COMPLETE = """\
 baseline:
   endpoint: http://127.0.0.1:8000/v1
@@ -48,14 +59,8 @@ performance:
 memory: {peak_bytes_ratio_max: 1.05, kv_capacity_ratio_min: 0.8}
 policy: {alpha: 0.05, power: 0.8}
 
-canary:
-  candidate: "fp8-kv + dflash"
-  baseline: "bf16"
-  online_sample: 5%
-  quality_gate: within tolerance vs baseline
-  perf_gate: SLO-valid on same workload
-  rollback_if: quality < threshold
 """
+COMPLETE += CANARY
 
 SMALL = """\
 baseline: {endpoint: "http://127.0.0.1:8000/v1", model: m}

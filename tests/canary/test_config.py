@@ -1,6 +1,7 @@
 """The canary file: the short form as people write it, and what is refused."""
 
 import pytest
+from proof_text import CANARY
 
 from routeproof.canary.config import in_words, load_canary
 from routeproof.canary.config_checks import check_pairing
@@ -12,15 +13,6 @@ from routeproof.routes.inventory import take_inventory
 from routeproof.routes.lock import FILE_NAME, lock_of, write_lock
 from routeproof.routes.resolve import resolve
 
-SHORT_FORM = """\
-canary:
-  candidate: "fp8-kv + dflash"
-  baseline: "bf16"
-  online_sample: 5%
-  quality_gate: within tolerance vs baseline
-  perf_gate: SLO-valid on same workload
-  rollback_if: quality < threshold
-"""
 LONG_FORM = """\
 canary:
   candidate: fast
@@ -44,7 +36,7 @@ def routes_of(folder):
 
 def test_the_short_form_finds_its_routes_beside_the_file(tmp_path):
     routes_of(tmp_path)
-    config = load_canary(a_file(tmp_path, SHORT_FORM))
+    config = load_canary(a_file(tmp_path, CANARY))
     assert config.upstreams == {
         "baseline": "http://127.0.0.1:9801",
         "canary": "http://127.0.0.1:9802",
@@ -60,14 +52,14 @@ def test_the_short_form_inside_a_proof_takes_the_routes_of_the_proof(tmp_path):
         "candidate: {endpoint: 'http://127.0.0.1:9802/v1'}\n"
         "performance: {slo: {time_to_first_token_s: {p95: 0.5}}}\n"
     )
-    config = load_canary(a_file(tmp_path, proof + SHORT_FORM))
+    config = load_canary(a_file(tmp_path, proof + CANARY))
     assert config.upstreams["canary"] == "http://127.0.0.1:9802"
     assert config.policies["slow_first_token"].is_required
 
 
 def test_a_name_that_leads_nowhere_says_where_it_was_looked_for(tmp_path):
     with pytest.raises(ConfigError) as caught:
-        load_canary(a_file(tmp_path, SHORT_FORM))
+        load_canary(a_file(tmp_path, CANARY))
     assert "`bf16` names no route" in caught.value.message
     assert "routes/bf16.yaml" in caught.value.hint
 
